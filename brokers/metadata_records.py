@@ -74,6 +74,8 @@ class ClusterLimits:
     """Bytes of a broker's memory that all groups take together, with members and offsets."""
     unbilled_bytes_per_second: int | None = None
     """Bytes of requests and answers that are not billed, of all clients in a second."""
+    changes_per_second: int | None = None
+    """Changes that all clients make in a second; those of 200 seconds may come at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +215,23 @@ class Partition:
     leader_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionExclusion:
+    """What a topic's earlier rules of retention excluded, of what was written until they ended.
+
+    Brokers hand none of it out again, whatever rule followed.
+    """
+
+    since_ms: int
+    """Since when it was excluded at the earliest."""
+    until_ms: int
+    """When the last of these rules ended."""
+    older_than_ms: int | None
+    """Records with smaller timestamps were excluded; None: none by age."""
+    bytes: int | None
+    """How many bytes of a partition were kept; None: any size."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicHistory:
     """A topic that exists or existed, and for how long it had how many partitions."""
@@ -234,6 +253,13 @@ class TopicHistory:
     deletions: tuple[tuple[int, int | None], ...] = ()
     """[from, until) in ms, ascending, in which it was deleted and could be restored, or was not
     known; the last one may have no end yet. Nothing that it stores then is counted."""
+    retention_since_ms: int = 0
+    """Since when the values of retention hold at the earliest; 0 where they never changed."""
+    retention_before: tuple[int | None, int | None] | None = None
+    """`retention_ms` and `retention_bytes` as they counted until then; None where the topic does
+    not know them."""
+    excluded: tuple[RetentionExclusion, ...] = ()
+    """What earlier values excluded, ascending by when they ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,7 +421,16 @@ def history_of(record: Mapping[str, Any]) -> TopicHistory:
     """The topic's history in a JSON object."""
     counts = tuple((at_ms, count) for at_ms, count in record["partition_counts"])
     deletions = tuple((since, until) for since, until in record["deletions"])
-    return TopicHistory(**{**record, "partition_counts": counts, "deletions": deletions})
+    before = record["retention_before"]
+    return TopicHistory(
+        **{
+            **record,
+            "partition_counts": counts,
+            "deletions": deletions,
+            "retention_before": None if before is None else (before[0], before[1]),
+            "excluded": tuple(RetentionExclusion(*one) for one in record["excluded"]),
+        }
+    )
 
 
 def quota_of(record: Mapping[str, Any]) -> Quota:

@@ -289,7 +289,7 @@ class ClusterMeter:
         yield from window_rows(
             window,
             topics=state.topics.values(),
-            rules={topic: history.at(window[0]) for topic, history in state.rules.items()},
+            rules=state.rules,
             partitions=self._kept.values(),
             deletions=state.spec.deletions,
         )

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metering.agent.rules import RuleHistory
-from metering.agent.storage import Rule
+from metering.agent.rules import Rule, RuleHistory
 from metering.events.errors import UsageFormatError
 
 VERSION = 1

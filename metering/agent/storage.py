@@ -1,10 +1,11 @@
 """Storage and partitions of a cluster, counted minute by minute. Pure and exact.
 
 A minute counts for a segment only if the segment was kept during all of it: written before the
-minute began, and at its end neither expired by the topic's rule, nor removed, nor its topic
-deleted. It counts for a partition only if that existed during all of it. Minutes that touch the
-first deletion of the cluster, or the first one of the topic that can be undone, do not count. Later
-deletions count as if there were none (`free_deletions`). So no result can be more than the truth.
+minute began, and at its end neither expired by the topic's rule or an earlier one, nor removed, nor
+its topic deleted. It counts for a partition only if that existed during all of it. Minutes that
+touch the first deletion of the cluster, or the first one of the topic that can be undone, do not
+count. Later deletions count as if there were none (`free_deletions`). So no result can be more than
+the truth.
 
 The rule is Kafka's: segments expire from the oldest on, by age (`retention.ms` after their newest
 timestamp, or after they were written where records have none) or by size (as long as the rest
@@ -18,9 +19,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain, takewhile
 from typing import Protocol
 
+from metering.agent.rules import Rule, RuleHistory, Span
 from metering.events.records import Meter
 from metering.events.slots import SlotRow
 from metering.events.times import DAY_MS, MINUTE_MS, ceil_to, floor_to
@@ -30,8 +32,7 @@ NEVER_MS = 1 << 62
 # For how long a deletion counts that is not the first one, at most: what is deleted can be restored
 # for 7 days, and is kept longer only where nothing may be removed.
 COUNTED_DELETION_MS = 7 * DAY_MS
-
-Span = tuple[int, int]
+KEEPS_ALL = RuleHistory(Rule(), Rule())
 
 
 class Segment(Protocol):
@@ -74,6 +75,29 @@ class Replaced(Protocol):
         """The moment from which on they were not stored."""
 
 
+class Exclusion(Protocol):
+    """What a topic's earlier rules excluded, of the segments that were written until they ended.
+
+    Brokers hand none of it out again: `brokers/core/crates/jobs/src/retention.rs`.
+    """
+
+    @property
+    def since_ms(self) -> int:
+        """Since when it was excluded at the earliest."""
+
+    @property
+    def until_ms(self) -> int:
+        """When the last of these rules ended."""
+
+    @property
+    def older_than_ms(self) -> int | None:
+        """Records with smaller timestamps were excluded; None: none by age."""
+
+    @property
+    def bytes(self) -> int | None:
+        """How many bytes of a partition were kept; None: any size."""
+
+
 class Topic(Protocol):
     """A topic that exists or existed."""
 
@@ -101,6 +125,10 @@ class Topic(Protocol):
     def deletions(self) -> Sequence[tuple[int, int | None]]:
         """Times [from, until) in which it was deleted and could be restored; until None: still."""
 
+    @property
+    def excluded(self) -> Sequence[Exclusion]:
+        """What its earlier rules excluded."""
+
 
 class StoredPartition(Protocol):
     """What is stored of a partition, the oldest first."""
@@ -126,32 +154,17 @@ class StoredPartition(Protocol):
         """What rewriting removed lately."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A topic's retention rule for each partition; None means no limit."""
-
-    retention_ms: int | None = None
-    retention_bytes: int | None = None
-
-    def stricter(self, other: Rule) -> Rule:
-        """The rule that keeps only what both keep."""
-        return Rule(
-            _lesser_of(self.retention_ms, other.retention_ms),
-            _lesser_of(self.retention_bytes, other.retention_bytes),
-        )
-
-
 def window_rows(
     window: Span,
     *,
     topics: Iterable[Topic],
-    rules: Mapping[str, Rule],
+    rules: Mapping[str, RuleHistory],
     partitions: Iterable[StoredPartition],
     deletions: Sequence[tuple[int, int | None]],
 ) -> Iterator[SlotRow]:
     """Storage and partition rows of a window of whole minutes; none where nothing was used.
 
-    `rules` are by topic id; a topic without one keeps all. Partitions of unknown topics do not
+    `rules` are by topic id; a topic without any keeps all. Partitions of unknown topics do not
     count, since nobody knows whether they are billed.
     """
     living: dict[str, tuple[Topic, list[Span]]] = {}
@@ -172,7 +185,14 @@ def window_rows(
         if partition.topic_id not in living:
             continue
         topic, spans = living[partition.topic_id]
-        quantity = byte_minutes(partition, rules.get(partition.topic_id, Rule()), spans)
+        history = rules.get(partition.topic_id, KEEPS_ALL)
+        by_rule: dict[Rule, list[Span]] = {}
+        for piece, rule in chain.from_iterable(map(history.pieces, spans)):
+            by_rule.setdefault(rule, []).append(piece)
+        quantity = sum(
+            byte_minutes(partition, rule, pieces, topic.excluded)
+            for rule, pieces in by_rule.items()
+        )
         if quantity:
             yield SlotRow(
                 meter=Meter.STORAGE_BYTE_MINUTES,
@@ -233,9 +253,14 @@ def partition_minutes(topic: Topic, spans: Iterable[Span]) -> int:
     return total
 
 
-def byte_minutes(partition: StoredPartition, rule: Rule, spans: Iterable[Span]) -> int:
+def byte_minutes(
+    partition: StoredPartition,
+    rule: Rule,
+    spans: Iterable[Span],
+    excluded: Iterable[Exclusion] = (),
+) -> int:
     """The sum over whole minutes of the bytes that were kept all of the minute."""
-    lives = list(segment_lives(partition, rule))
+    lives = list(segment_lives(partition, rule, excluded))
     return sum(
         size * _minutes_between(max(start, since), min(end, until))
         for start, end in spans
@@ -243,18 +268,21 @@ def byte_minutes(partition: StoredPartition, rule: Rule, spans: Iterable[Span]) 
     )
 
 
-def segment_lives(partition: StoredPartition, rule: Rule) -> Iterator[tuple[int, int, int]]:
+def segment_lives(
+    partition: StoredPartition, rule: Rule, excluded: Iterable[Exclusion] = ()
+) -> Iterator[tuple[int, int, int]]:
     """(bytes, since, until) of each segment, with the whole minutes [since, until) in which it was
     kept; then the same of the bytes that were stored beside them (`StoredPartition.replaced`).
     """
     segments: list[Segment] = [*partition.dropped, *partition.segments]
     dropped_at = [segment.dropped_at_ms for segment in partition.dropped]
     by_size = _size_expiries(segments, rule.retention_bytes)
+    excluded_at = _exclusion_times(partition, excluded)
     before = -NEVER_MS
     for place, segment in enumerate(segments):
         by_age = max(_age_expiry(segment, rule.retention_ms), before)
         let_go = dropped_at[place] if place < len(dropped_at) else NEVER_MS
-        before = min(by_age, by_size[place], let_go)
+        before = min(by_age, by_size[place], let_go, excluded_at[place])
         since = _minute_after(segment.written_at_ms)
         until = floor_to(before, MINUTE_MS)
         if since < until:
@@ -263,12 +291,42 @@ def segment_lives(partition: StoredPartition, rule: Rule) -> Iterator[tuple[int,
         yield replaced.bytes, replaced.since_ms, replaced.until_ms
 
 
+def _exclusion_times(partition: StoredPartition, excluded: Iterable[Exclusion]) -> list[int]:
+    """For each segment, the removed ones first, since when an earlier rule excludes it."""
+    removed = len(partition.dropped)
+    times = [NEVER_MS] * (removed + len(partition.segments))
+    for one in excluded:
+        # What is stored counts by itself, as it does for brokers.
+        stored = _count_excluded(partition.segments, one)
+        gone = min(removed, _count_excluded([*partition.dropped, *partition.segments], one))
+        for place in (*range(gone), *range(removed, removed + stored)):
+            times[place] = min(times[place], one.since_ms)
+    return times
+
+
+def _count_excluded(segments: Sequence[Segment], excluded: Exclusion) -> int:
+    """How many of the oldest segments earlier rules excluded."""
+    there = list(takewhile(lambda segment: segment.written_at_ms < excluded.until_ms, segments))
+    left = sum(segment.bytes for segment in there)
+    for place, segment in enumerate(there):
+        left -= segment.bytes
+        old = excluded.older_than_ms is not None and _newest_ms(segment) < excluded.older_than_ms
+        large = excluded.bytes is not None and left >= excluded.bytes
+        if not (old or large):
+            return place
+    return len(there)
+
+
+def _newest_ms(segment: Segment) -> int:
+    """When its newest record was made; of records without timestamps, when they were written."""
+    return segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.written_at_ms
+
+
 def _age_expiry(segment: Segment, retention_ms: int | None) -> int:
     """The time at which a segment expires by age; `NEVER_MS` without such a rule."""
     if retention_ms is None:
         return NEVER_MS
-    dated = segment.max_timestamp_ms >= 0
-    return (segment.max_timestamp_ms if dated else segment.written_at_ms) + retention_ms
+    return _newest_ms(segment) + retention_ms
 
 
 def _size_expiries(segments: Sequence[Segment], retention_bytes: int | None) -> list[int]:
@@ -297,9 +355,3 @@ def _minute_after(at_ms: int) -> int:
 
 def _minutes_between(start_ms: int, end_ms: int) -> int:
     return max(0, end_ms - start_ms) // MINUTE_MS
-
-
-def _lesser_of(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,25 @@ def test_spec_says_when_the_cluster_was_deleted(cell):
     assert cell.spec("cl_1") == spec
     with pytest.raises(InvalidError):
         cell.put_spec(replace(spec, deletions=((10, None), (30, None))))
+
+
+def test_topics_history_says_what_earlier_rules_excluded(cluster):
+    cluster.create_topic("t", configs={"retention.ms": "1000"})
+    (topic,) = cluster.topics_history()
+    assert (topic.retention_since_ms, topic.retention_before, topic.excluded) == (0, None, ())
+    cluster.alter_topic_configs("t", {"max.message.bytes": "2000"})
+    assert cluster.topics_history() == [topic]
+    cluster.alter_topic_configs("t", {"retention.ms": "-1", "retention.bytes": "70"})
+    (changed,) = cluster.topics_history()
+    assert (changed.retention_ms, changed.retention_bytes) == (None, 70)
+    assert changed.retention_before == (1000, None)
+    assert topic.created_at_ms <= changed.retention_since_ms <= time.time_ns() // 1_000_000
+    (excluded,) = changed.excluded
+    assert (excluded.since_ms, excluded.until_ms) == (
+        topic.created_at_ms,
+        changed.retention_since_ms,
+    )
+    assert (excluded.older_than_ms, excluded.bytes) == (excluded.until_ms - 1000, None)
 
 
 def test_topics_history_has_raises_and_deleted_topics(cluster):

@@ -15,7 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from metering.agent.storage import Rule, byte_minutes, live_spans, partition_minutes
+from metering.agent.rules import Rule
+from metering.agent.storage import byte_minutes, live_spans, partition_minutes
 from metering.events.keys import manifest_key
 from metering.events.times import HOUR_MS, MINUTE_MS, floor_to
 from tests.metering.agent.world import START, World, crash

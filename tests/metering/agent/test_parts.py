@@ -21,10 +21,9 @@ from metering.agent.progress import (
     parse_progress,
 )
 from metering.agent.recovery import progress_of
-from metering.agent.rules import RuleHistory
+from metering.agent.rules import Rule, RuleHistory
 from metering.agent.settings import load_settings, parse_settings
 from metering.agent.slots import BrokerLife, broker_rows, window_end
-from metering.agent.storage import Rule
 from metering.events.errors import UsageFormatError
 from metering.events.manifests import ClusterEntry, LaneEntry
 from metering.events.times import HOUR_MS, MINUTE_MS

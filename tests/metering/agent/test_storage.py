@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metering.agent.rules import RuleHistory, update_histories
-from metering.agent.storage import Rule, byte_minutes, segment_lives, window_rows
-from metering.events.times import HOUR_MS, MINUTE_MS
+from brokers.metadata_records import RetentionExclusion
+from metering.agent.rules import Rule, RuleHistory, update_histories
+from metering.agent.storage import byte_minutes, segment_lives, window_rows
+from metering.events.times import DAY_MS, HOUR_MS, MINUTE_MS
 
 M = MINUTE_MS
 NEVER = 1 << 60
@@ -49,6 +50,9 @@ class Topic:
     internal: bool = False
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    retention_since_ms: int = 0
+    retention_before: tuple[int | None, int | None] | None = None
+    excluded: tuple[RetentionExclusion, ...] = ()
 
 
 def one(size, written, *, age=None, dropped=NEVER):
@@ -59,7 +63,9 @@ def quantities(window, topic, kept, rule=None, deletions=()):
     rows = window_rows(
         window,
         topics=[topic],
-        rules={"t": rule or Rule()},
+        rules={"t": rule if isinstance(rule, RuleHistory) else RuleHistory(rule, rule)}
+        if rule
+        else {},
         partitions=[kept],
         deletions=deletions,
     )
@@ -276,16 +282,76 @@ def test_windows_add_up_however_they_are_cut(kept, rule, cuts):
     assert sum(byte_minutes(kept, rule, [part]) for part in parts) == whole
 
 
-def test_a_changed_rule_counts_only_what_both_keep_until_it_was_seen():
-    strict, loose = Topic(retention_ms=5), Topic(retention_ms=50)
-    known = update_histories({}, [strict], as_of_ms=10, measured_until_ms=0)
-    assert known == {"t": RuleHistory(Rule(5), Rule(5))}
-    changed = update_histories(known, [loose], as_of_ms=HOUR_MS, measured_until_ms=M)
-    assert changed["t"].at(M) == Rule(5)
-    assert changed["t"].at(HOUR_MS) == Rule(50)
-    # Back again before anything was measured with the looser one.
-    back = update_histories(changed, [strict], as_of_ms=2 * HOUR_MS, measured_until_ms=2 * M)
-    assert back["t"].at(HOUR_MS) == Rule(5)
-    assert update_histories(back, [strict], as_of_ms=3 * HOUR_MS, measured_until_ms=3 * M) == back
+WEEK, STRICT = Rule(7 * DAY_MS), Rule(1)
+AT = 100 * DAY_MS
+
+
+def test_a_rule_counts_once_it_has_held_for_five_minutes():
+    """Whether it is stricter or looser: until then what the one before it keeps counts too."""
+    kept = StoredPartition([one(1, AT - 8 * DAY_MS), one(10, AT - DAY_MS)])
+    window, at = (AT, AT + 10 * M), AT + 2 * M + 1
+    stricter = quantities(window, Topic(), kept, RuleHistory(WEEK, STRICT, at))
+    assert stricter["storage_byte_minutes"] == 10 * 7
+    looser = quantities(window, Topic(), kept, RuleHistory(STRICT, WEEK, at))
+    assert looser["storage_byte_minutes"] == 10 * 7
+    # The same of a window that is cut anywhere.
+    for cut in range(1, 10):
+        edge = AT + cut * M
+        parts = [(AT, edge), (edge, AT + 10 * M)]
+        got = [quantities(part, Topic(), kept, RuleHistory(WEEK, STRICT, at)) for part in parts]
+        assert sum(part.get("storage_byte_minutes", 0) for part in got) == 10 * 7
+
+
+@pytest.mark.parametrize(
+    "excluded",
+    [
+        RetentionExclusion(AT, AT + 2 * M, AT - 2 * M, None),
+        RetentionExclusion(AT, AT + 2 * M, None, 13),
+    ],
+)
+def test_what_an_earlier_rule_excluded_counts_no_more(excluded):
+    """Of what was written until that rule ended, and also once a broker has removed it."""
+    old, young, later = one(1, AT - 3 * M), one(10, AT - M), one(5, AT + 3 * M, age=AT - 9 * M)
+    window = (AT - M, AT + 10 * M)
+    topic = Topic(excluded=(excluded,))
+    segments = [old, one(3, AT - M, age=AT - M), young]
+    got = quantities(window, topic, StoredPartition([*segments, later]))
+    assert got["storage_byte_minutes"] == 1 * 1 + 13 * 10 + 5 * 6
+    removed = [Segment(1, old.written_at_ms, old.max_timestamp_ms, AT + 5 * M)]
+    got = quantities(window, topic, StoredPartition([*segments[1:], later], removed))
+    assert got["storage_byte_minutes"] == 1 * 1 + 13 * 10 + 5 * 6
+
+
+def test_histories_follow_what_topics_say_of_their_rules():
+    known = update_histories({}, [Topic(retention_ms=50)], as_of_ms=10, measured_until_ms=0)
+    assert known == {"t": RuleHistory(Rule(50), Rule(50))}
+    strict = Topic(retention_ms=1, retention_since_ms=HOUR_MS, retention_before=(50, None))
+    changed = update_histories(known, [strict], as_of_ms=2 * HOUR_MS, measured_until_ms=M)
+    assert changed == {"t": RuleHistory(Rule(50), Rule(1), HOUR_MS)}
+    later = 3 * HOUR_MS
+    assert update_histories(changed, [strict], as_of_ms=later, measured_until_ms=M) == changed
+    assert update_histories({}, [strict], as_of_ms=later, measured_until_ms=M) == changed
     gone = Topic(deleted_at_ms=M)
-    assert update_histories(back, [gone], as_of_ms=1, measured_until_ms=M + 1) == {}
+    assert update_histories(changed, [gone], as_of_ms=1, measured_until_ms=M + 1) == {}
+
+
+def test_defaults_that_change_every_minute_never_make_a_stricter_rule_count():
+    """The topic does not say what held before, since its own rule is none."""
+    histories = update_histories({}, [Topic(retention_ms=50)], as_of_ms=0, measured_until_ms=0)
+    for minute in range(1, 60):
+        strict = Topic(retention_ms=1, retention_since_ms=AT + minute * M - 1)
+        histories = update_histories(
+            histories, [strict], as_of_ms=AT + minute * M, measured_until_ms=AT
+        )
+        assert histories["t"].counting(AT + minute * M) == Rule(50)
+    settled = AT + 64 * M
+    histories = update_histories(histories, [strict], as_of_ms=settled, measured_until_ms=AT)
+    assert histories["t"].counting(settled) == Rule(1)
+
+
+def test_a_change_of_which_nobody_knows_when_it_was_counts_from_the_look():
+    known = {"t": RuleHistory(Rule(50), Rule(50))}
+    other = Topic(retention_ms=9)
+    changed = update_histories(known, [other], as_of_ms=AT, measured_until_ms=0)
+    assert changed == {"t": RuleHistory(Rule(50), Rule(9), AT)}
+    assert update_histories(changed, [other], as_of_ms=AT + M, measured_until_ms=0) == changed

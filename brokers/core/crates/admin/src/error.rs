@@ -104,6 +104,7 @@ impl From<ClusterError> for AdminError {
             | ClusterError::Deposed
             | ClusterError::IncarnationTaken(_)
             | ClusterError::StillLive(_)
+            | ClusterError::ChangesWait
             | ClusterError::NotEnded(_)
             | ClusterError::Exhausted(_) => Self::Conflict(text),
         }

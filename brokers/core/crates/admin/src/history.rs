@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::{AdminError, ClusterAdmin};
 use freshet_configs::TopicConfig;
 use freshet_metadata::schema::{
-    Configs, DeletedTopicRecord, HiddenTopicRecord, IncarnationState, Key, SealedEnd, TopicRecord,
-    decode,
+    BrokerConfigRecord, ConfigScope, Configs, DeletedTopicRecord, Exclusion, HiddenTopicRecord,
+    IncarnationState, Key, Retention, SealedEnd, TopicRecord, decode,
 };
 use freshet_wire::ids::TopicId;
 
@@ -47,6 +47,13 @@ pub struct TopicHistory {
     pub retention_ms: Option<i64>,
     /// How many bytes of a partition are kept; `None`: without a limit.
     pub retention_bytes: Option<u64>,
+    /// Since when these two hold at the earliest, in ms since 1970; 0 where they never changed.
+    pub retention_since_ms: i64,
+    /// The two that counted until then; `None` where that is not known, or they never changed.
+    pub retention_before: Option<(Option<i64>, Option<u64>)>,
+    /// What earlier rules excluded, as (since when in ms since 1970, until when, records with
+    /// smaller timestamps, all but so many bytes). Brokers hand none of it out again.
+    pub excluded: Vec<(i64, i64, Option<i64>, Option<u64>)>,
     /// Whether it is compacted, that is, keeps the newest record of each key.
     pub compacted: bool,
 }
@@ -63,8 +70,20 @@ enum End {
 }
 
 impl TopicHistory {
-    fn new(id: TopicId, topic: DeletedTopicRecord, end: End, config: &TopicConfig) -> Self {
-        let deletes = config.cleanup.delete;
+    fn new(
+        id: TopicId,
+        topic: DeletedTopicRecord,
+        end: End,
+        config: &TopicConfig,
+        defaults_since_ms: i64,
+    ) -> Self {
+        let (retention_ms, retention_bytes) = config.limits();
+        let history = topic.retention;
+        let since_ms = history.as_ref().map_or(0, |history| history.since_ms);
+        // A later change of the cluster's defaults does not say what the topic had before.
+        let known = history.as_ref().filter(|_| since_ms >= defaults_since_ms);
+        let before = known.map(|history| history.before);
+        let parts = |one: Exclusion| (one.since_ms, one.until_ms, one.older_than_ms, one.bytes);
         let ended = topic.deletions.iter().map(|(from_ms, until_ms)| (*from_ms, Some(*until_ms)));
         let open = (end == End::Hidden).then_some((topic.deleted_at_ms, None));
         Self {
@@ -75,8 +94,13 @@ impl TopicHistory {
             deleted_at_ms: (end == End::Deleted).then_some(topic.deleted_at_ms),
             deletions: ended.chain(open).collect(),
             partition_counts: topic.partition_counts,
-            retention_ms: config.retention_ms.filter(|_| deletes),
-            retention_bytes: config.retention_bytes.filter(|_| deletes),
+            retention_ms,
+            retention_bytes,
+            retention_since_ms: since_ms.max(defaults_since_ms),
+            retention_before: before.map(|Retention { ms, bytes }| (ms, bytes)),
+            excluded: history
+                .map(|history| history.excluded.into_iter().map(parts).collect())
+                .unwrap_or_default(),
             compacted: config.cleanup.compact,
         }
     }
@@ -105,6 +129,11 @@ impl ClusterAdmin {
     pub async fn topics_history(&self) -> Result<Vec<TopicHistory>, AdminError> {
         let broker = self.broker_config().await?;
         let page = self.store.range("", None, usize::MAX).await?;
+        let defaults = Key::BrokerConfig(ConfigScope::Default).to_string();
+        let defaults = page.entries.iter().find(|entry| entry.key == defaults);
+        let defaults = defaults.map(|entry| decode(&entry.key, &entry.value)).transpose()?;
+        let defaults_since_ms =
+            defaults.map_or(0, |record: BrokerConfigRecord| record.changed_at_ms);
         let mut topics = Vec::new();
         for entry in page.entries {
             let (id, topic, end) = match Key::parse(&entry.key)? {
@@ -123,7 +152,7 @@ impl ClusterAdmin {
             };
             let configs: &Configs = &topic.configs;
             let config = TopicConfig::resolve(configs, &broker);
-            topics.push(TopicHistory::new(id, topic, end, &config));
+            topics.push(TopicHistory::new(id, topic, end, &config, defaults_since_ms));
         }
         topics.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
         Ok(topics)

@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use super::{AdminError, ClusterAdmin, config_refusal};
 use freshet_configs::topic::{alter_topic, describe_topic, replace_topic, validate_topic};
-use freshet_configs::{BrokerConfig, ConfigChange, ConfigEntry, ConfigOperation, ConfigSource};
+use freshet_configs::{
+    BrokerConfig, ConfigChange, ConfigEntry, ConfigOperation, ConfigSource, TopicConfig,
+};
 use freshet_metadata::cluster::{ClusterError, ConfigChanges, NewTopic};
 use freshet_metadata::names::is_internal_topic;
 use freshet_metadata::schema::keys::partitions_of;
 use freshet_metadata::schema::{
-    Configs, IncarnationRecord, IncarnationState, Key, PartitionRecord, Stored, TopicRecord, decode,
+    Configs, IncarnationRecord, IncarnationState, Key, PartitionRecord, Retention, Stored,
+    TopicRecord, decode,
 };
 use freshet_metadata::store::Entry;
 use freshet_wire::ids::{Incarnation, TopicId};
@@ -258,8 +261,12 @@ impl ClusterAdmin {
                 let record = TopicRecord { configs, ..stored.record };
                 return Ok(self.leaders_of(&record).await?.facts(&record));
             }
+            let rule = |configs: &Configs| {
+                let (ms, bytes) = TopicConfig::resolve(configs, &broker).limits();
+                Retention { ms, bytes }
+            };
             let expected = Some(stored.revision);
-            match self.metadata.set_topic_configs(None, name, expected, changes).await {
+            match self.metadata.set_topic_configs(None, name, expected, changes, &rule).await {
                 Ok(stored) => {
                     return Ok(self.leaders_of(&stored.record).await?.facts(&stored.record));
                 }

@@ -136,9 +136,8 @@ impl JobContext {
 
 /// Answers what jobs ask about topics.
 pub trait TopicFacts: Send + Sync {
-    /// The retention of a partition's topic; `None` where `cleanup.policy` does not include
-    /// `delete`.
-    fn retention(&self, partition: PartitionId) -> Option<retention::Retention>;
+    /// What is kept of each partition of a topic; `None` where the topic is unknown.
+    fn rules(&self, topic: TopicId) -> Option<retention::LogRules>;
 
     /// How a topic is compacted; `None` where `cleanup.policy` does not include `compact`.
     fn compaction(&self, topic: TopicId) -> Option<compact::CompactionRules>;

@@ -3,15 +3,45 @@
 
 use super::publish::{Change, Edit};
 use super::{JobContext, JobError, TopicFacts};
+use freshet_metadata::schema::{Exclusion, Retention, RetentionHistory};
+use freshet_partition::Partition;
 use freshet_storage::cold::manifest::Manifest;
+use freshet_storage::cold::segment::Segment;
 
-/// How much of a partition its topic's configs keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retention {
-    /// `retention.ms`; `None` keeps records of any age.
-    pub ms: Option<i64>,
-    /// `retention.bytes` of a partition; `None` keeps any size.
-    pub bytes: Option<u64>,
+/// The rules of a partition's topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRules {
+    /// The present one.
+    pub present: Retention,
+    /// The earlier ones, where there were any.
+    pub history: Option<RetentionHistory>,
+}
+
+impl LogRules {
+    /// How many of the oldest segments are to be dropped. `now_ms` is the time in ms since 1970.
+    fn expired(&self, manifest: &Manifest, now_ms: i64) -> usize {
+        self.excluded_by(self.present, manifest, now_ms)
+    }
+
+    /// How many of the oldest segments `rule` or an earlier rule excludes.
+    fn excluded_by(&self, rule: Retention, manifest: &Manifest, now_ms: i64) -> usize {
+        let earlier = self.history.iter().flat_map(|history| &history.excluded);
+        let now = expired_segments(manifest, rule, now_ms);
+        earlier.fold(now, |most, one| most.max(excluded_segments(manifest, one)))
+    }
+
+    /// Hides from readers what is not billed any more, until the next round of retention drops it.
+    /// A rule that does not count yet hides nothing.
+    pub fn hide_expired(&self, partition: &Partition, now_ms: i64) {
+        let counting = self
+            .history
+            .as_ref()
+            .map_or(self.present, |history| history.counting(self.present, now_ms));
+        let manifest = partition.manifest();
+        if let Some(last) = self.excluded_by(counting, &manifest, now_ms).checked_sub(1) {
+            partition.hide_below(manifest.segments[last].end_offset);
+        }
+    }
 }
 
 /// Applies retention to every partition.
@@ -25,13 +55,20 @@ pub async fn enforce_retention(
     let now_ms = context.clock.now_ms();
     let silent_since_ms = now_ms.saturating_sub(topics.producer_expiration_ms());
     let edits = context.partitions.all().into_iter().filter_map(|partition| {
-        let retention = topics.retention(partition.id())?;
-        let expired = move |current: &Manifest| expired_segments(current, retention, now_ms);
+        let rules = topics.rules(partition.id().topic)?;
+        let hidden_below = partition.hidden_below();
+        let expired = move |current: &Manifest| {
+            let hidden = |segment: &Segment| segment.end_offset <= hidden_below;
+            rules.expired(current, now_ms).max(current.segments.partition_point(hidden))
+        };
+        if expired(&partition.manifest()) == 0 {
+            return None;
+        }
         let change: Change = Box::new(move |current| {
             let expired = expired(current);
             Ok((expired > 0).then(|| drop_segments(current, expired, now_ms, silent_since_ms)))
         });
-        (expired(&partition.manifest()) > 0).then_some(Edit { partition, change })
+        Some(Edit { partition, change })
     });
     context.edit(edits.collect()).await
 }
@@ -48,18 +85,31 @@ pub fn expire_producers(context: &JobContext, topics: &dyn TopicFacts) {
 
 /// How many of the oldest segments retention drops. `now_ms` is the time in ms since 1970.
 pub fn expired_segments(manifest: &Manifest, retention: Retention, now_ms: i64) -> usize {
-    let mut bytes = manifest.bytes();
-    let expired = manifest.segments.iter().take_while(|segment| {
-        let newest_ms = segment.newest_ms();
-        let too_old = retention.ms.is_some_and(|ms| newest_ms < now_ms.saturating_sub(ms));
-        let too_large = retention.bytes.is_some_and(|kept| bytes - segment.bytes >= kept);
+    let older_than_ms = retention.ms.map(|ms| now_ms.saturating_sub(ms));
+    count_excluded(&manifest.segments, older_than_ms, retention.bytes)
+}
+
+/// How many of the oldest segments rules excluded that hold no more.
+pub fn excluded_segments(manifest: &Manifest, excluded: &Exclusion) -> usize {
+    let written = |segment: &Segment| segment.written_at_ms < excluded.until_ms;
+    let later = manifest.segments.iter().position(|segment| !written(segment));
+    let there = &manifest.segments[..later.unwrap_or(manifest.segments.len())];
+    count_excluded(there, excluded.older_than_ms, excluded.bytes)
+}
+
+/// How many of the oldest segments are older than a time, or have `kept` bytes or more behind them.
+fn count_excluded(segments: &[Segment], older_than_ms: Option<i64>, kept: Option<u64>) -> usize {
+    let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    let excluded = segments.iter().take_while(|segment| {
+        let too_old = older_than_ms.is_some_and(|ms| segment.newest_ms() < ms);
+        let too_large = kept.is_some_and(|kept| bytes - segment.bytes >= kept);
         let gone = too_old || too_large;
         if gone {
             bytes -= segment.bytes;
         }
         gone
     });
-    expired.count()
+    excluded.count()
 }
 
 fn drop_segments(

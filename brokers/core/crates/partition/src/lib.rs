@@ -147,6 +147,8 @@ struct State {
     /// not fenced. Readers see nothing beyond it.
     end: i64,
     manifest: Arc<Manifest>,
+    /// Readers see nothing before it: retention has excluded that, and will remove it.
+    hidden_below: i64,
     unsplit: VecDeque<Unsplit>,
     hot: VecDeque<HotBatch>,
     access: Access,
@@ -167,6 +169,15 @@ enum Access {
 }
 
 impl State {
+    /// The first offset that may be read.
+    fn log_start(&self) -> i64 {
+        self.manifest.log_start.max(self.hidden_below)
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds { log_start: self.log_start(), last_stable_offset: self.end, end: self.end }
+    }
+
     /// Takes the hot batches out that end at or before `end_offset`.
     fn take_hot_below(&mut self, end_offset: i64) -> VecDeque<HotBatch> {
         let ended = self.hot.partition_point(|batch| batch.end_offset <= end_offset);
@@ -393,12 +404,21 @@ impl Partition {
 
     /// The offsets that bound it at this moment.
     pub fn bounds(&self) -> Bounds {
-        let state = self.state.lock();
-        Bounds {
-            log_start: state.manifest.log_start,
-            last_stable_offset: state.end,
-            end: state.end,
-        }
+        self.state.lock().bounds()
+    }
+
+    /// Readers see nothing before this offset, whatever the manifest that counts still has.
+    pub fn hidden_below(&self) -> i64 {
+        self.state.lock().hidden_below
+    }
+
+    /// Hands out nothing before `offset` any more. The next round of retention removes it; until
+    /// then the manifest that counts still has it.
+    pub fn hide_below(&self, offset: i64) {
+        let mut state = self.state.lock();
+        state.hidden_below = state.hidden_below.max(offset);
+        drop(state);
+        self.sources.bound_changes.fetch_add(1, Ordering::Release);
     }
 
     /// The largest leader epoch that is not above `requested`, with its end offset, for

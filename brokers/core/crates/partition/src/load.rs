@@ -76,6 +76,7 @@ impl Partition {
             producers,
             epochs: manifest.epochs.clone(),
             manifest,
+            hidden_below: 0,
         };
         for batch in opening.tail {
             let produced = batch.written.produced;

@@ -186,7 +186,7 @@ impl Partition {
     /// there are none.
     pub fn reads_hot(&self, offset: i64) -> bool {
         let state = self.state.lock();
-        offset < state.manifest.log_start || offset >= state.end || is_hot(&state, offset)
+        offset < state.log_start() || offset >= state.end || is_hot(&state, offset)
     }
 
     fn storage_error(&self, what: String, is_damage: bool) -> ReadError {
@@ -199,11 +199,7 @@ impl Partition {
 
     fn plan(&self, range: ReadRange) -> Result<(Plan, Bounds), ReadError> {
         let state = self.state.lock();
-        let bounds = Bounds {
-            log_start: state.manifest.log_start,
-            last_stable_offset: state.end,
-            end: state.end,
-        };
+        let bounds = state.bounds();
         if range.offset < bounds.log_start || range.offset > state.next_offset {
             return Err(ReadError::OutOfRange(bounds));
         }

@@ -183,7 +183,8 @@ impl Partition {
 
 /// The segments and unsplit batches that may be read, in order.
 fn parts(state: &State) -> impl Iterator<Item = Part> {
-    let Manifest { log_start, segments, .. } = state.manifest.as_ref();
+    let Manifest { segments, .. } = state.manifest.as_ref();
+    let log_start = state.log_start();
     let segments = segments.iter().enumerate().map(|(at, segment)| Part {
         max_timestamp: bound(segment.max_timestamp),
         base_offset: Reverse(segment.base_offset),
@@ -196,7 +197,7 @@ fn parts(state: &State) -> impl Iterator<Item = Part> {
         end_offset: batch.end_offset,
         segment: None,
     });
-    segments.chain(unsplit).filter(move |part| part.end_offset > *log_start)
+    segments.chain(unsplit).filter(move |part| part.end_offset > log_start)
 }
 
 /// The record of a batch with the largest timestamp, and of several the first, from offset `from`
