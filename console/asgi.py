@@ -13,6 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup(set_prefix=False)
 
 # These import models, which needs Django to be set up.
+from console.base.common.answers import AnswerLimit  # noqa: E402
 from console.base.common.arrivals import (  # noqa: E402
     API_BURST_S,
     PAGES_BURST_S,
@@ -27,7 +28,7 @@ from console.web.watching import Watching  # noqa: E402
 
 limits = config().limits
 application = ArrivalLimit(
-    BodyLimit(Watching(PartedHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+    AnswerLimit(BodyLimit(Watching(PartedHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)),
     api=Shares("address", limits.anonymous_requests_per_second, API_BURST_S),
     pages=Shares("pages", limits.page_requests_per_second, PAGES_BURST_S),
     # What Stripe signed counts against no limit of requests without a credential.
@@ -44,3 +45,5 @@ import_module("console.urls")
 serve_metrics(config().metrics.web, "web")
 gc.collect()
 gc.freeze()
+# The collector waits until there is a fourth more than it found last time: without what is frozen.
+gc.collect()

@@ -33,7 +33,8 @@ WINDOW_MAX = 100_000
 def browse(access: Access, topic: str, request: Browse) -> Page:
     """Reads one page of records. Raises `UnknownPartitionError`."""
     keep = None if request.filter is None else compile_filter(request.filter)
-    budget = Budget(request.bytes_max, time.monotonic() + request.timeout_s)
+    deadline = time.monotonic() + request.timeout_s
+    budget = Budget(request.bytes_max, deadline, request.page_bytes_max)
     with access.client() as client:
         numbers = _partitions_to_read(client, topic, request)
         pairs = [(topic, number) for number in numbers]
@@ -150,7 +151,7 @@ def _read_newest(log: _Log, highs: Mapping[int, int]) -> Page:
     records: dict[int, deque[Record]] = {n: deque() for n in highs}
     lows = dict(highs)
     size = max(1, math.ceil(limit / len(highs)))
-    bytes_max = budget.bytes_left
+    bytes_max, shown_max = budget.bytes_left, budget.shown_left
     while budget.spent() is None:
         open_ = [n for n in lows if lows[n] > starts[n] and len(records[n]) < limit]
         if not open_:
@@ -165,6 +166,7 @@ def _read_newest(log: _Log, highs: Mapping[int, int]) -> Page:
             # Not even the newest window fits the budget, so a smaller one is tried. A window of one
             # record always fits.
             size, budget.bytes_left = max(1, largest // 4), bytes_max
+            budget.shown_left = shown_max
     taken, rest = _merge_records(records, limit, key=lambda queue: -_moment(queue[-1]), at=-1)
     positions = {n: rest[n][-1]["offset"] + 1 if rest[n] else lows[n] for n in lows}
     complete = all(positions[n] <= starts[n] for n in lows)

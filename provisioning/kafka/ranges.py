@@ -14,7 +14,7 @@ from brokers import _core
 from provisioning.kafka.filters import Filter
 from provisioning.kafka.offsets import earliest_offsets
 from provisioning.kafka.records import FILTERED_BYTES_MAX, Readable, record_of
-from provisioning.kafka.shapes import SHOWN_BYTES_MAX, Damaged, Record
+from provisioning.kafka.shapes import BYTES_MAX, SHOWN_BYTES_MAX, Damaged, Record
 
 # What one fetch brings at most, in bytes of batches: in all, and of one partition. The first batch
 # may be larger by itself.
@@ -40,6 +40,8 @@ class Budget:
 
     bytes_left: int
     deadline: float
+    # Bytes of records that may still be kept to be shown, which take several times their size.
+    shown_left: int = BYTES_MAX
     # What was read so far, records that a filter left out included.
     records_read: int = 0
     bytes_read: int = 0
@@ -47,13 +49,13 @@ class Budget:
     def pay_for(self, fields: _core._Record) -> None:
         """Takes a record's bytes from the budget."""
         size = fields[7]
-        self.bytes_left -= size + OVERHEAD_BYTES * (1 + len(fields[6]))
+        self.bytes_left -= size + _overhead_of(fields)
         self.bytes_read += size
         self.records_read += 1
 
     def spent(self) -> str | None:
         """The limit that was reached, `bytes` or `time`; None where none was."""
-        if self.bytes_left <= 0:
+        if self.bytes_left <= 0 or self.shown_left <= 0:
             return "bytes"
         return "time" if time.monotonic() >= self.deadline else None
 
@@ -76,6 +78,8 @@ class Read:
     done: set[int] = field(default_factory=set)
     trimmed: set[int] = field(default_factory=set)
     damaged: list[Damaged] = field(default_factory=list)
+    # What each of the records costs of the bytes that may be shown.
+    shown: dict[int, deque[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -207,10 +211,28 @@ class Reader:
     ) -> None:
         records = read.records[number]
         if self.keep is None or self.keep(Readable(number, fields)):
+            shown = read.shown.setdefault(number, deque(maxlen=records.maxlen))
             if len(records) == records.maxlen:
                 read.trimmed.add(number)
+                self.budget.shown_left += shown[0]
+            shown.append(_shown_size(fields, self.shown_max))
+            self.budget.shown_left -= shown[-1]
             records.append(
                 record_of(number, fields, append_time=append_time, shown_max=self.shown_max)
             )
         self.budget.pay_for(fields)
         read.at[number] = fields[0] + 1
+
+
+def _overhead_of(fields: _core._Record) -> int:
+    return OVERHEAD_BYTES * (1 + len(fields[6]))
+
+
+def _shown_size(fields: _core._Record, shown_max: int) -> int:
+    """What a record costs of which each part is shown up to so many bytes."""
+    size = fields[7]
+    if size > shown_max:
+        parts = [fields[2], fields[4], *(value for _, value, _ in fields[6])]
+        size = sum(len(name) for name, _, _ in fields[6])
+        size += sum(min(len(part), shown_max) for part in parts if part is not None)
+    return size + _overhead_of(fields)

@@ -16,7 +16,7 @@ TIMEOUT_S = 5.0
 SHOWN_BYTES_MAX = 65_536
 # Of a record that is read alone: more than the largest batch that brokers take by default.
 WHOLE_BYTES_MAX = 16 * 1024 * 1024
-# The most bytes of records that one page reads, and the most records on a page.
+# The most bytes of records that a page reads by default, and that it has; the most records on it.
 BYTES_MAX = 8 * 1024 * 1024
 LIMIT_MAX = 500
 
@@ -109,6 +109,7 @@ class Browse:
     - `filter`: the text of a filter (see `filters.py`). Records that it leaves out count towards
       `bytes_max` too.
     - `shown_max`: of key, value and headers at most so many bytes each.
+    - `page_bytes_max`: the bytes of records on the page, as they are shown, but for the last one.
     """
 
     start: Literal["newest", "oldest", "offset", "timestamp"] = "newest"
@@ -120,6 +121,7 @@ class Browse:
     timeout_s: float = TIMEOUT_S
     filter: str | None = None
     shown_max: int = SHOWN_BYTES_MAX
+    page_bytes_max: int = BYTES_MAX
 
 
 class Reached(TypedDict):

@@ -111,6 +111,25 @@ def test_a_place_of_a_process_that_died_is_free_after_its_time(counter):
     assert counter.used("waiting_requests", one.key) == 1
 
 
+def test_a_place_that_was_given_back_is_not_taken_by_its_renewal(counter):
+    one = count(1)
+    place = counter.take([one], lasts_s=LIMIT_S)
+    renew = place._counter.renew
+
+    def renew_late(*arguments):
+        place.give_back()
+        renew(*arguments)
+
+    place._counter.renew = renew_late
+    try:
+        place.renew()
+    finally:
+        del place._counter.renew
+    assert counter.used("waiting_requests", one.key) == 0
+    place.renew()
+    assert counter.used("waiting_requests", one.key) == 0
+
+
 def test_processes_agree(redis_url):
     one = count(1)
     place = Concurrency(redis_url).take([one], lasts_s=LIMIT_S)

@@ -135,12 +135,15 @@ def test_files_are_left_for_the_rest_of_the_process():
 
 
 LARGE = 32 * 1024 * 1024
+counted: list[str] = []
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 GET_LARGE = GET.replace(b"/ ", b"/large ", 1)
 
 
 async def site(scope, receive, send):
-    """Answers at once, or with 32 MiB."""
+    """Answers at once, or with 32 MiB; notes each request of `/counted`."""
+    if scope["path"] == "/counted":
+        counted.append(scope["path"])
     body = b"x" * LARGE if scope["path"] == "/large" else b"fine"
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -248,6 +251,31 @@ def test_who_takes_nothing_of_an_answer_loses_its_connection(monkeypatch):
             while part := other.recv(1 << 20):
                 rest += len(part)
         assert rest < LARGE
+
+
+POST_LARGE = GET_LARGE.replace(b"GET", b"POST").replace(
+    b"\r\n\r\n", b"\r\nContent-Length: 4\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"), [(GET_LARGE, b""), (POST_LARGE, b"late")], ids=["no body", "late body"]
+)
+def test_a_request_begins_once_the_answer_before_it_is_taken(first, rest):
+    counted.clear()
+    with running() as port, connect(port) as connection, connect(port) as other:
+        connection.sendall(first)
+        # It is complete for the application.
+        assert connection.recv(1, socket.MSG_PEEK)
+        connection.sendall(rest + GET.replace(b"/ ", b"/counted ", 1))
+        assert all(answers(other) for _ in range(100))
+        assert counted == []
+        taken = b""
+        while not taken.endswith(b"fine"):
+            taken = taken[-4:] + connection.recv(1 << 20)
+        assert counted == ["/counted"]
+        # The connection goes on as before.
+        assert answers(connection)
 
 
 def test_forwarded_addresses_count_only_by_the_setting():

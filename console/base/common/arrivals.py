@@ -120,7 +120,8 @@ class ArrivalLimit:
 
     def _is_known(self, scope: Scope) -> bool:
         """Whether it is a request of the API by somebody whose turn it can take."""
-        return scope["path"].startswith(API) and self._known.knows(scope_credential(scope))
+        known = self._known.organization_of(scope_credential(scope))
+        return known is not None and scope["path"].startswith(API)
 
     def _is_crowded(self, network: str) -> bool:
         return network in self._reads and self._reads[network].count >= WAITING_MAX

@@ -104,7 +104,7 @@ class BodyLimit:
             if body.size:
                 self._held.give_back(network, body.size)
         if body.refusal is not None:
-            await _send_problem(send, body.refusal)
+            await send_problem(send, body.refusal)
 
 
 class _Body:
@@ -132,7 +132,8 @@ class _Body:
         return event
 
 
-async def _send_problem(send: Send, problem: AppError) -> None:
+async def send_problem(send: Send, problem: AppError) -> None:
+    """Answers a request with a problem, outside of Django."""
     answer = problem_response(problem)
     headers = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
     await send(

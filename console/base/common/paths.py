@@ -9,15 +9,19 @@ sent: each part is decoded separately, and a `/` or `%` within a part stays esca
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
 from urllib.parse import quote, unquote
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
-from django.http import HttpRequest
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from rest_framework.response import Response
 from typing_extensions import override
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 # Browsers and proxies resolve the parts `.` and `..`, even if they are escaped. So clients send the
 # names `.` and `..` with a `~` in front, and names that consist of `~` and such dots with one more.
@@ -67,4 +71,28 @@ class PartedHandler(ASGIHandler):
     @override
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         """Serves a request in its thread. Streams are read by the event loop."""
-        return await sync_to_async(self.get_response)(request)
+        return await sync_to_async(self._serve)(request)
+
+    def _serve(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        # From here on it is the client that decides how long the request lasts. Django would keep
+        # until then the thread's connection to PostgreSQL, of which a process has few, and the
+        # objects that a large answer was written from, which take several times its bytes.
+        close_old_connections()
+        if isinstance(response, Response):
+            response.data = None
+            response.renderer_context = None  # type: ignore[attr-defined] # not in the stubs
+        return response
+
+    @override
+    async def send_response(self, response: HttpResponseBase, send: Send) -> None:
+        """Sends an answer, and frees its bytes.
+
+        Where a client goes away, an error refers to the request and the answer, and to itself: both
+        stay in memory until they are collected as garbage.
+        """
+        try:
+            await super().send_response(response, send)
+        finally:
+            if isinstance(response, HttpResponse):
+                response.content = b""

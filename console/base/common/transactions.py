@@ -63,6 +63,9 @@ class Turn(Protocol):
     def resume(self) -> None:
         """Takes a turn again."""
 
+    def keep(self, give_back: Callable[[], None]) -> None:
+        """Has something else given back when the request's answer is written."""
+
 
 @dataclass(eq=False)
 class RequestTransaction:

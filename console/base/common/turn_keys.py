@@ -54,9 +54,9 @@ class TurnKeys:
         with self._lock:
             self._organizations.pop(_digest_of(request), None)
 
-    def knows(self, credential: str) -> bool:
-        """Returns whether the organization of a credential, as of `scope_credential`, is known."""
-        return bool(credential) and _digest(credential) in self._organizations
+    def organization_of(self, credential: str) -> str | None:
+        """Returns the organization of a credential, as of `scope_credential`, if it is known."""
+        return self._organizations.get(_digest(credential)) if credential else None
 
 
 turn_keys = TurnKeys()

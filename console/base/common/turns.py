@@ -200,6 +200,7 @@ class RequestTurn:
         self._held = False
         # CPU time of the request's thread when it took the turn, and of its loop.
         self._since_s = 0.0
+        self._kept: list[Callable[[], None]] = []
 
     def begin(self, key: str, waits: Callable[[], AbstractContextManager[None]]) -> None:
         """Takes the first turn, and waits for it in the block that `waits` returns.
@@ -231,7 +232,13 @@ class RequestTurn:
             self._held = self._turns.take(self._key, within_s=REQUEST_WITHIN_S, first=True)
             self._since_s = time.thread_time()
 
+    def keep(self, give_back: Callable[[], None]) -> None:
+        """Has something else given back at the end, when the request's answer is written."""
+        self._kept.append(give_back)
+
     def end(self) -> None:
-        """Gives the last turn back."""
+        """Gives the last turn back, and what was kept."""
         self.pause()
         self._key = None
+        while self._kept:
+            self._kept.pop()()

@@ -5,15 +5,17 @@ A request takes its place at its first wait and gives it back at its end, so no 
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
 from asgiref.sync import sync_to_async
+from django.db import close_old_connections, connection
 
 from console.base.common.concurrency import Count, concurrency, counts_of
 from console.base.common.conf import config
 from console.base.common.organization_limits import limit_of_organization
+from console.base.common.places import Place
 from console.base.common.transactions import RequestTransaction
 
 # The name of the published limit.
@@ -22,7 +24,7 @@ LIMIT = "waiting_requests"
 DOWNLOADS = "downloads"
 # A request that takes longer counts no more. The longest wake a cluster and make several calls.
 LASTS_S = 180.0
-# One that sends parts counts for so long behind the last time that it was seen to send.
+# One that sends parts, and whose process died, counts for so long.
 SENT_S = 120.0
 
 
@@ -33,6 +35,13 @@ def count_waiting(
     request.organization_id, request.network = organization_id, network
     if request.begin_waiting is None:
         request.begin_waiting = partial(_take_place, request)
+
+
+async def stay_counted(place: Place) -> None:
+    """Has a place last until it is given back, whether or not the client takes what it is sent."""
+    while not place.is_given_back:
+        await asyncio.sleep(place.lasts_s / 3)
+        await asyncio.to_thread(place.renew)
 
 
 class CountedParts:
@@ -51,16 +60,24 @@ class CountedParts:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yields the parts."""
-        renew_at = time.monotonic() + SENT_S / 2
-        async for part in self._parts:
-            if time.monotonic() >= renew_at:
-                await sync_to_async(self._place.renew)()
-                renew_at = time.monotonic() + SENT_S / 2
-            yield part
+        counting = asyncio.create_task(stay_counted(self._place))
+        try:
+            async for part in self._parts:
+                # The client may take its time for the part.
+                await sync_to_async(_close_connection)()
+                yield part
+        finally:
+            counting.cancel()
 
     def close(self) -> None:
         """Gives the place back. Django calls it when the answer has been sent or given up."""
         self._place.give_back()
+
+
+def _close_connection() -> None:
+    # Between two parts a block is open only around a test.
+    if not connection.in_atomic_block:
+        close_old_connections()
 
 
 def _take_place(request: RequestTransaction) -> None:

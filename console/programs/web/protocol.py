@@ -54,6 +54,8 @@ class BoundedProtocol(H11Protocol):
         self._unread = bytearray()
         self._has_begun = False
         self._is_ended = False
+        # Whether an answer is complete, and the client has not taken enough of it yet.
+        self._is_untaken = False
         open_connections.add(network, self)
 
     def serves(self) -> bool:
@@ -118,6 +120,10 @@ class BoundedProtocol(H11Protocol):
 
     @override
     def handle_events(self) -> None:
+        """Begins the requests that were sent, but none before the last answer is taken."""
+        if self._is_untaken:
+            self.flow.pause_reading()
+            return
         super().handle_events()
         if self.serves() and self._deadline is not None:
             self._deadline.cancel()
@@ -125,6 +131,9 @@ class BoundedProtocol(H11Protocol):
 
     @override
     def on_response_complete(self) -> None:
+        if self.flow.write_paused and not self.transport.is_closing():
+            self._is_untaken = True
+            return
         self._has_begun = False
         # First: a request that was sent behind this one may begin within the following call.
         self._await_head(self.timeout_keep_alive + HEAD_WITHIN_S)
@@ -156,6 +165,11 @@ class BoundedProtocol(H11Protocol):
         if self._taking is not None:
             self._taking.cancel()
             self._taking = None
+        if self._is_untaken:
+            self._is_untaken = False
+            self.on_response_complete()
+            # Where the body of the request was not complete, the rest of it is parsed now.
+            self.handle_events()
 
     def _await_taking(self) -> None:
         unsent = self.transport.get_write_buffer_size()

@@ -122,6 +122,9 @@ class ApiMixin(APIView):
             if isinstance(response, Response):
                 # Large answers take long to write. Django writes none a second time.
                 response.render()
+                # A view and its request refer to each other, and stay until they are collected as
+                # garbage: not with the answer.
+                del self.response
             return response
         finally:
             self.turn.end()
