@@ -27,6 +27,7 @@ from tests.bench.__main__ import BENCHES, WITH_CODEC, check_codec
 from tests.bench.codec import NAMES, codecs_of
 from tests.bench.flame import flame_graph
 from tests.bench.held import HalfCore
+from tests.bench.placed import BROKER, FILES, Pods, requested_cores
 from tests.bench.probe import partitions_with_end, wait_until_served
 from tests.bench.report import Earlier, Report, spread
 from tests.bench.rounds import Rounds
@@ -34,6 +35,7 @@ from tests.bench.sides import chosen, kind_of, rotated
 from tests.bench.stand_in_brokers import Server
 from tests.brokers import raw_batches
 from tests.brokers.batches import read_batch
+from tests.peer.processes import bound_command
 from tests.ports import free_ports
 
 OUTPUT = """\
@@ -431,6 +433,31 @@ def test_processes_together_are_held_to_half_a_core():
         assert 0 < used.cpu_seconds <= 0.7 * seconds
     else:
         assert niceness == {19}
+
+
+def test_processes_share_a_cpu_as_their_pods_share_a_node():
+    assert all(requested_cores(program) > 0 for program in FILES)
+    command, cpu = [sys.executable, "-c", "while True: pass"], str(min(os.sched_getaffinity(0)))
+    with Pods() as pods:
+        loops = [subprocess.Popen(bound_command(command, cpu)) for _ in range(2)]
+        try:
+            for program, loop in zip(("gateway", BROKER), loops, strict=True):
+                pods.place(program, loop.pid)
+            before = [proc.usage([loop.pid]) for loop in loops]
+            used = [0.0, 0.0]
+            # Where other processes take the CPU, it takes longer until these had enough.
+            while sum(used) < 1.0:
+                threading.Event().wait(0.1)
+                after = [proc.usage([loop.pid]) for loop in loops]
+                used = [a.since(b).cpu_seconds for a, b in zip(after, before, strict=True)]
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+    expected = requested_cores("gateway") / requested_cores(BROKER)
+    if pods.placed_by == "nothing":
+        expected = 1.0
+    assert used[0] / used[1] == pytest.approx(expected, rel=0.3)
 
 
 def test_peak_of_memory_begins_anew():

@@ -161,7 +161,7 @@ class ControlPlane:
         log = self.folder / "web.log"
         server = spawn_server(
             [
-                *BEHIND_BROKERS,
+                *("nice", "-n", str(BEHIND_BROKERS)),
                 *(sys.executable, "-m", "console.programs.web"),
                 *("--host", "127.0.0.1", "--port", str(self.port)),
             ],

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.bench.cgroups import make_cgroup, remove_cgroup
 from tests.bench.sides import GENERATOR_CPU
-from tests.kubernetes.pods.needs import cgroup_trees
 from tests.peer.processes import bound_command
 
 PERIOD_US = 100_000
 QUOTA_US = PERIOD_US // 2
-# The kernel takes a moment to forget processes that have ended.
-REMOVE_TRIES = 50
-REMOVE_WAIT_S = 0.1
 LOOP = "while True: pass"
 READY = "ready\n"
 # The shell puts itself into the cgroup before it becomes the command.
@@ -36,7 +30,11 @@ class HalfCore:
     """Half of a core for the processes that are started in it. `close` after they have ended."""
 
     def __init__(self) -> None:
-        self._cgroup = _make_cgroup()
+        self._cgroup = make_cgroup(
+            "held",
+            {"cpu.max": f"{QUOTA_US} {PERIOD_US}"},
+            {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(QUOTA_US)},
+        )
 
     @property
     def held_by(self) -> str:
@@ -91,15 +89,8 @@ class HalfCore:
 
     def close(self) -> None:
         """Removes the cgroup."""
-        if self._cgroup is None:
-            return
-        for _ in range(REMOVE_TRIES):
-            with contextlib.suppress(OSError):
-                self._cgroup.rmdir()
-                return
-            threading.Event().wait(REMOVE_WAIT_S)
-        message = f"{self._cgroup} cannot be removed: a process is left in it"
-        raise RuntimeError(message)
+        if self._cgroup is not None:
+            remove_cgroup(self._cgroup)
 
     def __enter__(self) -> Self:
         return self
@@ -111,28 +102,3 @@ class HalfCore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _make_cgroup() -> Path | None:
-    """A new cgroup with half a core, of either version; `None` if this machine allows none."""
-    for tree in cgroup_trees():
-        folder = tree / f"freshet-bench-{os.getpid()}"
-        with contextlib.suppress(OSError):
-            folder.mkdir()
-            if _limit(folder):
-                return folder
-            folder.rmdir()
-    return None
-
-
-def _limit(folder: Path) -> bool:
-    """Whether the limit could be set: only where the CPU is among the tree's controllers."""
-    with contextlib.suppress(OSError):
-        if (folder / "cpu.max").exists():
-            (folder / "cpu.max").write_text(f"{QUOTA_US} {PERIOD_US}")
-            return True
-        if (folder / "cpu.cfs_quota_us").exists():
-            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (folder / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
-            return True
-    return False

@@ -33,6 +33,9 @@ METADATA_BYTES = 64 << 10
 HELD_S = 0.5
 TIMEOUT_S = 60.0
 BOMBS_PER_CONNECTION_S = 8 << 20
+# What is asked for and not taken: a page of so many records, for so long.
+UNREAD_RECORDS, UNREAD_RECORD_BYTES = 64, 64 << 10
+UNREAD_BUFFER_BYTES, UNREAD_S = 4096, 10.0
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,30 @@ def operation_waits(attackers: Attackers) -> None:
     attackers.run(60, lambda: attackers.ask("GET", path))
 
 
+def unread_answers(attackers: Attackers) -> None:
+    """Asks for pages of large records, by connections that take nothing of what is answered."""
+    target = attackers.target
+    path = f"/api/v1/clusters/{target.cluster}/topics/{target.topic}/messages"
+    for _ in range(UNREAD_RECORDS):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            attackers.ask("POST", path, {"value": "x" * UNREAD_RECORD_BYTES, "partition": 0})
+    head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {target.key}\r\n\r\n"
+    request = f"GET {path}?limit=500&partition=0 HTTP/1.1\r\n{head}".encode()
+
+    def step() -> str:
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD_BUFFER_BYTES)
+            connection.connect(("127.0.0.1", target.web))
+            # The second one waits behind the answer to the first one.
+            connection.sendall(2 * request)
+            connection.settimeout(TIMEOUT_S)
+            status = connection.recv(12, socket.MSG_PEEK).decode()
+            attackers.stopped.wait(UNREAD_S)
+        return status
+
+    attackers.run(64, step)
+
+
 ATTACKS: dict[str, Callable[[Attackers], None]] = {
     attack.__name__: attack
     for attack in (
@@ -223,6 +250,7 @@ ATTACKS: dict[str, Callable[[Attackers], None]] = {
         slow_browses,
         wrong_sign_ins,
         operation_waits,
+        unread_answers,
     )
 }
 

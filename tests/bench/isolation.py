@@ -1,11 +1,12 @@
 """One tenant's latencies while another attacks what they share: gateway, keeper, web server.
 
-A cell with a gateway, a keeper, a web server and two clusters. The victim produces at a steady
-rate, logs in with new connections, and lists topics by REST, all at once. The attackers are held to
-half a core. Before each attack is a control run in which a loop burns that half core; a round's
-control is the median of its control runs. `value` is the worst ratio of a victim's 99th percentile
-to that of the control run. `details` has all of them in milliseconds and as ratios, and what the
-attackers were answered. The run fails where a shared process ends.
+A cell with a gateway, a keeper, a web server and two clusters, which have the limits that every
+cluster has. The programs share a CPU as pods share a node's (`placed.py`). The victim produces at a
+steady rate, logs in with new connections, and lists topics by REST, all at once. The attackers are
+held to half a core. Before each attack is a control run in which a loop burns that half core; a
+round's control is the median of its control runs. `value` is the worst ratio of a victim's 99th
+percentile to that of the control run. `details` has all of them in milliseconds and as ratios, and
+what the attackers were answered. The run fails where a shared process ends.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 
-from tests.bench import hostile
+from brokers.metadata_records import ClusterLimits
+from console.settings.sections import Limits
+from tests.bench import hostile, proc
 from tests.bench.bomb_batches import BOMBS
 from tests.bench.control_plane import ControlPlane
 from tests.bench.generators import Load as KafkaLoad
 from tests.bench.generators import run_light
 from tests.bench.held import HalfCore
+from tests.bench.placed import BROKER, Pods
 from tests.bench.probe import NotServedError
 from tests.bench.report import Report, progress, spread
 from tests.bench.requests import Load, Request, percentiles, run_loads
@@ -58,25 +62,27 @@ Latencies = dict[str, float]
 class Stage:
     """What both tenants share, and what each of them has there."""
 
-    def __init__(self, service: Service, web: ControlPlane, folder: Path) -> None:
-        self.service, self.web = service, web
+    def __init__(self, service: Service, web: ControlPlane, folder: Path, pods: Pods) -> None:
+        self.service, self.web, self.pods = service, web, pods
+        self._pids: dict[str, int] = {}
         attacked = service.add_cluster(ATTACKER, "attacker", idle_timeout_ms=0)
         for cluster_id, topics in ((CLUSTER, 1), (ATTACKER, ATTACKED_TOPICS)):
             store = service.store.cluster(cluster_id)
+            store.set_limits(published_limits())
             for number in range(topics):
                 name = TOPIC if number == 0 else f"t-{number:03}"
                 store.create_topic(name, partitions=PARTITIONS)
-        service.start_gateway()
-        service.start_keeper()
+        self.place("gateway", service.start_gateway())
+        self.place("keeper", service.start_keeper())
         for cluster_id in (CLUSTER, ATTACKER):
-            service.store.request_wake(cluster_id, requested_at_ms=0, by="bench")
-            service.wait_for(["running"], cluster_id)
+            self.wake(cluster_id)
         hostile_key = web.add_tenant(
             "org_attacker", id=ATTACKER, name="attacker", host="attacker", ports=[*attacked.ports]
         )
         operation = web.add_operation("org_attacker", ATTACKER)
         web.add_tenant(id=CLUSTER, name="bench", host="bench", ports=[service.port])
         web.start_web()
+        self.place("web", web.pid)
         bomb = folder / "bomb"
         bomb.write_bytes(next(b for b in BOMBS if b.codec == "zstd").batch())
         self.target = hostile.Target(
@@ -91,6 +97,30 @@ class Stage:
             operation=operation,
         )
 
+    def wake(self, cluster_id: str) -> None:
+        """Wakes a cluster, and places its broker."""
+        self.service.store.request_wake(cluster_id, requested_at_ms=0, by="bench")
+        (broker,) = self.service.wait_for(["running"], cluster_id).brokers
+        assert broker.pid is not None
+        self.place(BROKER, broker.pid, cluster_id)
+
+    def place(self, program: str, pid: int, name: str = "") -> None:
+        """Gives a process what its pod has, and counts what it uses."""
+        self.pods.place(program, pid, name)
+        self._pids[name or program] = pid
+
+    @contextlib.contextmanager
+    def counting_cpu(self, counts: dict[str, dict[str, float]], name: str) -> Iterator[None]:
+        """Counts what each process uses within the block, in cores, and keeps it under a name."""
+        before, began = self._cpu_seconds(), time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        used = {of: after - before[of] for of, after in self._cpu_seconds().items()}
+        counts[name] = {of: round(cpu_seconds / seconds, 4) for of, cpu_seconds in used.items()}
+
+    def _cpu_seconds(self) -> dict[str, float]:
+        return {name: proc.usage([pid]).cpu_seconds for name, pid in self._pids.items()}
+
     def check_processes(self) -> None:
         """Raises `RuntimeError` where a process that tenants share has ended."""
         if not (self.service.is_up() and self.web.is_up()):
@@ -102,19 +132,17 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: flo
     """Runs the bench. `scale` shortens each measurement."""
     rounds = rounds or ROUNDS
     chosen(SIDES, only)
-    service = Service("isolation", idle_timeout_ms=0)
-    try:
-        with (
-            tempfile.TemporaryDirectory(dir=work_folder()) as folder,
-            ControlPlane("isolation", service.cell) as web,
-        ):
-            stage = Stage(service, web, Path(folder))
-            progress("both clusters run, and the web server answers")
-            os.sched_setaffinity(0, {int(GENERATOR_CPU)})
-            _measure_victim(stage, WARM_UP_SECONDS * scale)
-            return _report([_measure(stage, SECONDS * scale) for _ in range(rounds)])
-    finally:
-        service.close()
+    with (
+        Pods() as pods,
+        contextlib.closing(Service("isolation", idle_timeout_ms=0)) as service,
+        tempfile.TemporaryDirectory(dir=work_folder()) as folder,
+        ControlPlane("isolation", service.cell) as web,
+    ):
+        stage = Stage(service, web, Path(folder), pods)
+        progress(f"both clusters run, and the web server answers; placed by {pods.placed_by}")
+        os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+        _measure_victim(stage, WARM_UP_SECONDS * scale)
+        return _report([_measure(stage, SECONDS * scale) for _ in range(rounds)])
 
 
 Measured = dict[str, Latencies]
@@ -141,6 +169,13 @@ def _measure(stage: Stage, seconds: float) -> tuple[Measured, dict[str, dict[str
             progress(f"{name}: {measured[name]} over {control}; answered {answered}")
     measured[CONTROL] = {kind: statistics.median(p99s) for kind, p99s in controls.items()}
     return measured, answers
+
+
+def published_limits() -> ClusterLimits:
+    """The limits of a cluster whose organization has none of its own."""
+    limits = Limits()
+    names = [field.name for field in fields(ClusterLimits)]
+    return ClusterLimits(**{name: getattr(limits, name) for name in names})
 
 
 def _measure_victim(stage: Stage, seconds: float) -> Latencies:

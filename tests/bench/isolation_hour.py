@@ -42,7 +42,9 @@ from tests.bench.isolation import (
     list_steadily,
     log_in_steadily,
     produce_steadily,
+    published_limits,
 )
+from tests.bench.placed import Pods
 from tests.bench.report import Report, progress
 from tests.bench.requests import percentiles
 from tests.bench.service import CLUSTER, Service, start_part
@@ -74,11 +76,11 @@ class Siege:
         self._bootstraps = {CLUSTER: service.bootstrap}
         for cluster_id in self.clusters[1:]:
             spec = service.add_cluster(cluster_id, cluster_id[3:], idle_timeout_ms=0)
-            service.store.cluster(cluster_id).create_topic(TOPIC, partitions=3)
-            service.store.request_wake(cluster_id, requested_at_ms=0, by="bench")
+            store = service.store.cluster(cluster_id)
+            store.set_limits(published_limits())
+            store.create_topic(TOPIC, partitions=3)
+            stage.wake(cluster_id)
             self._bootstraps[cluster_id] = f"127.0.0.1:{spec.ports[0]}"
-        for cluster_id in self.clusters:
-            service.wait_for(["running"], cluster_id)
 
     def run(self, seconds: float) -> list[Latencies]:
         """The p99 of each kind in slices of so many seconds in all, in milliseconds."""
@@ -135,33 +137,34 @@ def run(
         message = "isolation_hour has no rounds: give --minutes"
         raise ValueError(message)
     chosen(SIDES, only)
-    service = Service("isolation_hour", idle_timeout_ms=0)
-    try:
-        with tempfile.TemporaryDirectory(dir=work_folder()) as folder:
-            seconds = 60 * (minutes or MINUTES)
-            with ControlPlane("isolation_hour", service.cell) as web:
-                stage = Stage(service, web, Path(folder))
-                agent = _start_agent(service)
-                try:
-                    os.sched_setaffinity(0, {int(GENERATOR_CPU)})
-                    siege = Siege(stage)
-                    progress(f"{VICTIMS} victims and an attacker run")
-                    measured = _measure(siege, seconds)
-                    restarts = siege.restarts()
-                except BaseException:
-                    stop_servers([agent])
-                    raise
-            # The brokers end in order, so that the agent can come to the end of their lanes.
-            service.stop()
+    seconds = 60 * (minutes or MINUTES)
+    with (
+        Pods() as pods,
+        contextlib.closing(Service("isolation_hour", idle_timeout_ms=0)) as service,
+        tempfile.TemporaryDirectory(dir=work_folder()) as folder,
+    ):
+        with ControlPlane("isolation_hour", service.cell) as web:
+            stage = Stage(service, web, Path(folder), pods)
+            agent = _start_agent(service)
             try:
-                usage = UsageFolder(service.folder / "usage", Path(folder) / "late", seed=0)
-                clusters = [*siege.clusters, ATTACKER]
-                wait_until_recorded(service.folder / "dfs", clusters, usage)
-            finally:
+                stage.place("agent", agent.pid)
+                os.sched_setaffinity(0, {int(GENERATOR_CPU)})
+                siege = Siege(stage)
+                progress(f"{VICTIMS} victims and an attacker run; placed by {pods.placed_by}")
+                measured = _measure(siege, seconds)
+                restarts = siege.restarts()
+            except BaseException:
                 stop_servers([agent])
-            return _report(measured, restarts, _judge(service, siege, usage, Path(folder)))
-    finally:
-        service.close()
+                raise
+        # The brokers end in order, so that the agent can come to the end of their lanes.
+        service.stop()
+        try:
+            usage = UsageFolder(service.folder / "usage", Path(folder) / "late", seed=0)
+            clusters = [*siege.clusters, ATTACKER]
+            wait_until_recorded(service.folder / "dfs", clusters, usage)
+        finally:
+            stop_servers([agent])
+        return _report(measured, restarts, _judge(service, siege, usage, Path(folder)))
 
 
 def _start_agent(service: Service) -> Any:  # noqa: ANN401 (a process of any stream)
@@ -181,9 +184,10 @@ Measured = dict[str, Any]
 
 def _measure(siege: Siege, seconds: float) -> Measured:
     answers: dict[str, dict[str, int]] = {}
+    cpu: dict[str, dict[str, float]] = {}
     siege.run(SLICE_SECONDS / 3)
     with HalfCore() as half_core:
-        with half_core.burning():
+        with half_core.burning(), siege.stage.counting_cpu(cpu, "control"):
             control = siege.run(seconds * CONTROL_SHARE)
         target = json.dumps(asdict(siege.stage.target))
         with contextlib.ExitStack() as attacks:
@@ -192,9 +196,12 @@ def _measure(siege: Siege, seconds: float) -> Measured:
                     half_core.attacking(hostile.__name__, name, target)
                 )
             progress(f"{len(answers)} attacks at once, held by {half_core.held_by}")
-            attacked = siege.run(seconds)
+            with siege.stage.counting_cpu(cpu, "attacked"):
+                attacked = siege.run(seconds)
         return {
             "held_by": half_core.held_by,
+            "placed_by": siege.stage.pods.placed_by,
+            "cpu": cpu,
             "control": control,
             "attacked": attacked,
             "answers": answers,

@@ -99,8 +99,8 @@ class Service:
             "sasl.password": PASSWORD,
         }
 
-    def start_keeper(self) -> None:
-        """Starts the keeper, which starts the broker when a client comes."""
+    def start_keeper(self) -> int:
+        """Starts the keeper, which starts the broker when a client comes; gives its process id."""
         settings: dict[str, Mapping[str, object]] = {
             "cell": {name: self.folder / name for name in ("dfs", "bucket", "secret")}
             | {"metadata": self.metadata},
@@ -111,7 +111,7 @@ class Service:
             },
             "driver": self.driver,
         }
-        self._start("provisioning.cell.keeper", settings, "keeper")
+        return self._start("provisioning.cell.keeper", settings, "keeper")
 
     def start_gateway(self) -> int:
         """Starts the gateway; gives its process id."""

@@ -1,10 +1,12 @@
 """Tests of one child process."""
 
 import asyncio
+import os
 import re
 import signal
 import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,31 @@ async def wait_until(holds):
     async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.02)
+
+
+def niceness_of_session(pid):
+    """The niceness against other sessions; None where the kernel schedules without sessions."""
+    try:
+        return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+    except FileNotFoundError:
+        return None
+
+
+def test_a_child_that_gives_way_does_so_against_other_sessions_too(make_child):
+    """Each child has a session, and niceness alone counts within one."""
+    child, _ = make_child(WAITING, niceness=5)
+    other, _ = make_child(WAITING)
+
+    async def run():
+        await asyncio.gather(child.start(), other.start())
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(19, own + 5)
+        expected = None if niceness_of_session("self") is None else 5
+        await wait_until(lambda: niceness_of_session(child.pid) == expected)
+        assert niceness_of_session(other.pid) in {None, 0}
+        await asyncio.gather(child.stop(), other.stop())
+
+    asyncio.run(run())
 
 
 def test_a_child_starts_speaks_and_stops(make_child, home):

@@ -17,6 +17,7 @@ from console.programs.supervisor.conditions import Condition
 from console.programs.supervisor.errors import StartError, disk_full_sentence, names_full_disk
 from console.programs.supervisor.leftovers import Record
 from console.programs.supervisor.output import Output
+from console.programs.supervisor.processes import lower_session
 
 STARTS_MAX = 3
 BACK_OFF_FIRST_S = 0.25
@@ -26,6 +27,8 @@ _POLL_S = 0.05
 _LAST_WORDS_S = 1.0
 _LINE_BYTES_MAX = 64 * 1024
 _LINES_MAX = 200
+# The kernel lowers one session in 100 ms for all that are not root.
+_LOWERING_TRIES, _LOWERING_WAIT_S = 20, 0.1
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class ChildSpec:
     `after`: names of the children that must be up before. `own_session`: whether every process of
     its session is killed once it has ended; not so for the keeper, whose brokers outlive it.
     `routine`: a pattern of lines that go to the log only, as they say nothing to a person.
+    `niceness`: how much its priority is lower than that of the others.
     """
 
     name: str
@@ -57,6 +61,7 @@ class ChildSpec:
     account: Account | None = None
     own_session: bool = True
     routine: re.Pattern[str] | None = None
+    niceness: int = 0
 
 
 def back_off_s(deaths: int) -> float:
@@ -161,7 +166,7 @@ class Child:
         lines, transport = await _open_reader(reading)
         try:
             process = await asyncio.create_subprocess_exec(
-                *self.spec.command,
+                *_command(self.spec),
                 cwd=self.spec.folder,
                 env=dict(self.spec.environment),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -184,7 +189,9 @@ class Child:
             self._send_signal(self.spec.stop_signal)
         self._record_process(process.pid)
         passing = asyncio.create_task(self._pass_on(lines))
+        lowering = asyncio.create_task(_lower(process.pid, self.spec.niceness))
         code = await process.wait()
+        lowering.cancel()
         if self.spec.own_session:
             self._kill_session()
         # The last lines are read for a moment only: a descendant may hold the pipe open for longer.
@@ -237,6 +244,22 @@ class Child:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _command(spec: ChildSpec) -> tuple[str, ...]:
+    niceness = ("nice", "-n", str(spec.niceness)) if spec.niceness else ()
+    return (*niceness, *spec.command)
+
+
+async def _lower(pid: int, niceness: int) -> None:
+    """Lowers the priority of a child's session, too.
+
+    Where the kernel schedules by sessions, niceness counts only within a child's own.
+    """
+    for _ in range(_LOWERING_TRIES if niceness else 0):
+        if lower_session(pid, niceness):
+            return
+        await asyncio.sleep(_LOWERING_WAIT_S)
 
 
 async def _open_reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:

@@ -110,3 +110,18 @@ def _listening_inodes(port: int) -> set[str]:
             if fields[3] == listening and int(fields[1].rpartition(":")[2], 16) == port:
                 inodes.add(f"socket:[{fields[9]}]")
     return inodes
+
+
+def lower_session(pid: int, niceness: int) -> bool:
+    """Lowers the priority of a process's session against other sessions (sched(7), autogroups).
+
+    Returns False where the kernel wants it to be tried again in a moment. Where sessions have no
+    priority, or the process has ended, there is nothing to do.
+    """
+    try:
+        (_PROC / str(pid) / "autogroup").write_text(str(niceness))
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

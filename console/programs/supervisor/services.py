@@ -34,7 +34,7 @@ NAMES = (
 WORKER_PROCESSES = 2
 POOL_MAX = "20"
 # On a busy machine brokers and gateway, whose clients wait, run before the control plane.
-BEHIND_BROKERS = ("nice", "-n", "5")
+BEHIND_BROKERS = 5
 
 
 def postgres_folder(config: Config) -> Path:
@@ -139,7 +139,7 @@ def migrate_command() -> tuple[str, ...]:
 
 
 def _celery_command(command: str, app: str = "console.celery") -> tuple[str, ...]:
-    return (*BEHIND_BROKERS, sys.executable, "-m", "celery", "--app", app, "--quiet", command)
+    return (sys.executable, "-m", "celery", "--app", app, "--quiet", command)
 
 
 def _postgres_spec(
@@ -247,7 +247,6 @@ def _web_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(
         name=WEB,
         command=(
-            *BEHIND_BROKERS,
             *(sys.executable, "-m", "console.programs.web"),
             *("--host", config.web.bind, "--port", str(config.web.port)),
         ),
@@ -256,6 +255,7 @@ def _web_spec(config: Config, environment: Mapping[str, str]) -> ChildSpec:
         # Only web has a pool: workers fork, and the threads of a pool do not survive a fork.
         environment={"FRESHET_DATABASE_POOL_MAX": POOL_MAX, **environment},
         after=(MIGRATE,),
+        niceness=BEHIND_BROKERS,
     )
 
 
@@ -287,6 +287,7 @@ def _worker_spec(
         },
         after=(MIGRATE, *stores),
         stop_timeout_s=15.0,
+        niceness=BEHIND_BROKERS,
         routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),
     )
 
@@ -304,6 +305,7 @@ def _outbound_spec(environment: Mapping[str, str], stores: tuple[str, ...]) -> C
         folder=ROOT,
         environment={**environment, "PYTHONWARNINGS": "ignore:You're running the worker"},
         after=stores,
+        niceness=BEHIND_BROKERS,
         routine=re.compile(r"Task \S+ (received|succeeded)|Warm shutdown|Connected to|^\s*$"),
     )
 
@@ -322,5 +324,6 @@ def _beat_spec(
         folder=ROOT,
         environment=environment,
         after=(MIGRATE, *stores),
+        niceness=BEHIND_BROKERS,
         routine=re.compile(r"Sending due task"),
     )

@@ -223,7 +223,8 @@ impl Gateway {
             buffers: self.buffers.of_cluster(&target.cluster),
         };
         let signals = Signals { end: session.end.clone(), drain: self.drain.clone() };
-        Ok(pump(stream, reached.stream, early, &flow, &signals).await)
+        let forwarding = pump(stream, reached.stream, early, &flow, &signals);
+        Ok(self.serving.of_cluster(&target.cluster).serve(forwarding).await)
     }
 
     fn linked_client(

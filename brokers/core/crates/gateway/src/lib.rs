@@ -31,6 +31,7 @@ mod process;
 mod pump;
 mod reach;
 mod secret;
+mod serving;
 mod sessions;
 mod settings;
 mod shares;
@@ -56,6 +57,7 @@ use balancers::Balancers;
 use buffers::BufferMemory;
 use limits::Gate;
 use metrics::GatewayMetrics;
+use serving::Serving;
 use sessions::Sessions;
 use turns::{TurnLimits, Turns};
 use users::Users;
@@ -102,6 +104,8 @@ struct Gateway {
     verifications: Arc<Turns>,
     verifying: ComputeThreads,
     buffers: BufferMemory,
+    /// Turns at the threads that forward bytes.
+    serving: Serving,
     closings: LogLimit,
     connections: TaskTracker,
     drain: CancellationToken,
@@ -147,6 +151,7 @@ impl Gateway {
             }),
             verifying: world.compute,
             buffers: BufferMemory::default(),
+            serving: Serving::new(),
             closings: LogLimit::default(),
             connections: TaskTracker::new(),
             drain: CancellationToken::new(),
@@ -187,6 +192,7 @@ impl Gateway {
                 self.wakes.forget(gone);
                 self.metrics.forget(gone);
                 self.buffers.forget(gone);
+                self.serving.forget(gone);
             }
             known = view;
         }

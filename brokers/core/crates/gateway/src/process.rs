@@ -19,6 +19,7 @@ use freshet_metadata::cell::CellError;
 use freshet_wire::text::split_address;
 use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::files::{FileError, read_private};
+use freshet_world::env::priority::serve_promptly;
 use freshet_world::env::real::{SystemClock, SystemRandomness, Tcp};
 use freshet_world::env::usage::bound_allocator;
 use freshet_world::env::{Listener, Network};
@@ -29,6 +30,10 @@ const KILL_TIME: Duration = Duration::from_secs(2);
 const BLOCKING_THREADS_MAX: usize = 16;
 /// An idle one of these ends after this long.
 const BLOCKING_THREAD_TIME: Duration = Duration::from_secs(10);
+/// After this many turns of connections a busy thread looks which sockets are ready. A turn
+/// forwards up to some hundreds of kilobytes, so with the runtime's default of 61 turns a small
+/// request would wait for milliseconds before its connection has a turn.
+const TURNS_BETWEEN_LOOKS: u32 = 5;
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +89,9 @@ impl GatewayProcess {
             .worker_threads(threads)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_keep_alive(BLOCKING_THREAD_TIME)
+            .event_interval(TURNS_BETWEEN_LOOKS)
             .thread_name("freshet-gateway")
+            .on_thread_start(serve_promptly)
             .enable_all()
             .build()
             .map_err(system_error("threads"))?;

@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::buffers::{Buffer, LargeBuffers};
+use super::buffers::{Buffer, LARGE_BYTES, LargeBuffers};
 use super::frames::Frames;
 use super::metrics::Traffic;
 use freshet_world::env::Stream;
 
 /// A direction in which nothing passes for this long gives its large buffer back.
 const QUIET_TIME: Duration = Duration::from_secs(1);
+/// After so many bytes a direction leaves the thread to other connections, also where more bytes
+/// are there already.
+const BYTES_OF_TURN: usize = LARGE_BYTES;
 /// How long a client may take to close when the gateway stops.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 /// How long the broker may still answer a client that has ended its direction.
@@ -200,6 +204,7 @@ async fn forward_direction(
 ) -> Result<Last, Broken> {
     let Ways { from, to, buffers } = ways;
     let mut buffer = Buffer::new(buffers.clone());
+    let mut in_turn = 0;
     let stops = || no_more.is_some_and(CancellationToken::is_cancelled);
     loop {
         let read = tokio::select! {
@@ -226,6 +231,11 @@ async fn forward_direction(
         to.flush().await.map_err(Broken::Write)?;
         seen(&frames, passed);
         buffer.adapt(read);
+        in_turn += read;
+        if in_turn >= BYTES_OF_TURN {
+            in_turn = 0;
+            yield_now().await;
+        }
     }
 }
 
