@@ -20,6 +20,7 @@ class BillingConfig(AppConfig):
         """
         from billing import metrics, receivers  # noqa: PLC0415
         from billing.budgets.changes import budgets_used  # noqa: PLC0415
+        from billing.collection.advances import follow_payer  # noqa: PLC0415
         from billing.collection.attempts import review_attempt  # noqa: PLC0415
         from billing.collection.dunning import follow_receivables  # noqa: PLC0415
         from billing.collection.watching import collection_metrics  # noqa: PLC0415
@@ -39,3 +40,4 @@ class BillingConfig(AppConfig):
         signals.organization_closed.connect(receivers.follow_closing, dispatch_uid="billing")
         receivables_changed.connect(follow_receivables, dispatch_uid="billing")
         receivables_changed.connect(review_attempt, dispatch_uid="billing_attempts")
+        receivables_changed.connect(follow_payer, dispatch_uid="billing_payers")

@@ -267,6 +267,11 @@ class NoticeKind(models.TextChoices):
     ANNOUNCED = "announced", "A step is announced"
     ACTED = "acted", "A step was taken"
     LIFTED = "lifted", "Everything is paid"
+    # About what is charged in advance, before a payer has proved that it pays.
+    ADVANCE_FAILED = "advance_failed", "A charge in advance failed"
+    LIMIT_REACHED = "limit_reached", "Traffic is refused before the first payment"
+    # Traffic is refused while a bank decides.
+    DISPUTED = "disputed", "Charges are disputed"
 
 
 class DifferenceKind(models.TextChoices):
@@ -288,6 +293,15 @@ class PayerKind(models.TextChoices):
 
     CARD = "card", "Card"
     ACCOUNT = "account", "Bank account"
+
+
+class PayerRefusal(models.TextChoices):
+    """Why a card pays for no further organization."""
+
+    UNPAID = "unpaid", "It has unpaid invoices in another organization"
+    SMALL_DEBTS = "small_debts", "It owes small amounts in many other organizations"
+    DISPUTED = "disputed", "A charge of it is disputed"
+    UNPROVED = "unproved", "It was never charged, and has reached what is served before that"
 
 
 class TrialNoticeKind(models.TextChoices):

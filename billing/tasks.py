@@ -7,6 +7,7 @@ from celery import shared_task
 from billing.allowances import enforcement
 from billing.allowances import notices as trial_notices
 from billing.budgets import evaluation, notices, promises
+from billing.collection import advances
 from billing.collection import tasks as collection_tasks
 from billing.receivables import services as receivables
 from billing.services import closing, documents, mailing, months
@@ -30,8 +31,9 @@ def evaluate_budgets() -> None:
 
 @shared_task(name="billing.enforce_allowances")
 def enforce_allowances() -> None:
-    """Refuses the traffic of who used a trial up, and lifts that for everybody else."""
+    """Refuses the traffic of who used a trial up, or whose card has to prove that it pays."""
     enforcement.enforce_allowances()
+    advances.judge_payers()
 
 
 @mail_task("billing.send_budget_mail")

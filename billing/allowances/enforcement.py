@@ -13,11 +13,15 @@ from functools import partial
 from django.db import transaction
 
 from billing.allowances.notices import note_notice
-from billing.allowances.payers import has_payer_locked
+from billing.allowances.payers import (
+    assign_waiting_payer,
+    has_payer_locked,
+    waiting_organizations,
+)
 from billing.allowances.rules import is_nearly_used_up, is_used_up, sum_by_meter
 from billing.allowances.trials import BY_CARD, ensure_trials, trials_left
 from billing.choices import TrialNoticeKind
-from billing.models import PayerOrganization, Trial, TrialNotice
+from billing.models import CardAccount, PayerOrganization, Trial, TrialNotice
 from billing.periods import month_of
 from console.base.accounts.choices import TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.models import Organization, TrafficLimit
@@ -32,6 +36,10 @@ logger = logging.getLogger(__name__)
 REASON = (
     "The free allowance is used up, and the organization has no payment method. An owner adds one "
     "under Invoices, Payment; then produce and fetch go on."
+)
+REASON_REFUSED = (
+    "The free allowance is used up, and the organization's card pays for no further organization. "
+    "The page Invoices, Payment says why; with another card produce and fetch go on."
 )
 
 
@@ -50,18 +58,29 @@ def enforce_allowances() -> int:
 
     Where no cards are charged there is no such limit.
     """
+    by_card = config().billing.collector == BY_CARD
+    with system_scope():
+        waiting = waiting_organizations() if by_card else []
+    for owner in waiting:
+        _done_safely(owner, partial(assign_waiting_payer, owner))
     with system_scope():
         limits = TrafficLimit.objects.filter(source=TrafficLimitSource.ALLOWANCE)
-        limited = set(limits.values_list("organization_id", flat=True))
-        trials = _trials_left() if config().billing.collector == BY_CARD else TrialsLeft()
+        limited = dict(limits.values_list("organization_id", "reason"))
+        trials = _trials_left() if by_card else TrialsLeft()
+        cards = CardAccount.objects.filter(pk__in=trials.exhausted).exclude(method_id="")
+        with_card = set(cards.values_list("pk", flat=True))
     exhausted = trials.exhausted
     for owner in sorted(trials.with_little - exhausted):
         _done_safely(owner, partial(_notify, owner))
+    reasons = {o: REASON_REFUSED if o in with_card else REASON for o in sorted(exhausted)}
     refused = [
-        _done_safely(o, partial(_limit, o, refuse=True)) for o in sorted(exhausted - limited)
+        _done_safely(owner, partial(_limit, owner, reason))
+        for owner, reason in reasons.items()
+        if limited.get(owner) != reason
     ]
     lifted = [
-        _done_safely(o, partial(_limit, o, refuse=False)) for o in sorted(limited - exhausted)
+        _done_safely(owner, partial(_limit, owner, ""))
+        for owner in sorted(limited.keys() - reasons)
     ]
     return sum(refused) + sum(lifted)
 
@@ -111,18 +130,21 @@ def _done_safely(organization_id: str, change: Callable[[], bool]) -> bool:
         return False
 
 
-def _limit(organization_id: str, *, refuse: bool) -> bool:
+def _limit(organization_id: str, reason: str) -> bool:
+    """Refuses an organization's traffic for a reason, or lifts that where there is none."""
     with organization_scope(organization_id):
         # Who has given a card a moment ago is refused nothing.
-        if refuse and has_payer_locked(organization_id):
+        if reason and has_payer_locked(organization_id):
             return False
+        limits = TrafficLimit.objects.filter(source=TrafficLimitSource.ALLOWANCE)
+        is_new = not limits.filter(organization_id=organization_id).exists()
         changed = set_traffic_limit(
             organization_id=organization_id,
             source=TrafficLimitSource.ALLOWANCE,
-            kind=TrafficLimitKind.REFUSE if refuse else None,
-            reason=REASON if refuse else "",
+            kind=TrafficLimitKind.REFUSE if reason else None,
+            reason=reason,
         )
         # Without a trial no address is proved yet, which another mail asks for.
-        if changed and refuse and Trial.objects.filter(pk=organization_id).exists():
+        if changed and reason and is_new and Trial.objects.filter(pk=organization_id).exists():
             note_notice(organization_id, TrialNoticeKind.USED_UP)
         return changed

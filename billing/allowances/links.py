@@ -31,8 +31,8 @@ def organizations_of_payers(month: date, payer_ids: Collection[str]) -> dict[str
     return groups
 
 
-def past_trials_of(month: date, organization_ids: Collection[str]) -> dict[str, dict[str, int]]:
-    """Organization → meter → what it used past its trial in a month before a payer came.
+def free_before_payers(month: date, organization_ids: Collection[str]) -> dict[str, dict[str, int]]:
+    """Organization → meter → what it used for nothing in a month before a payer came.
 
     Only of those who did.
     """
@@ -40,10 +40,10 @@ def past_trials_of(month: date, organization_ids: Collection[str]) -> dict[str, 
         organization_id__in=list(organization_ids),
         since__gte=starts_at(month),
         since__lt=starts_at(next_month(month)),
-    ).exclude(past_trial={})
+    ).exclude(free_before={})
     return {
-        owner: {meter: int(quantity) for meter, quantity in past_trial.items()}
-        for owner, past_trial in links.values_list("organization_id", "past_trial")
+        owner: {meter: int(quantity) for meter, quantity in free_before.items()}
+        for owner, free_before in links.values_list("organization_id", "free_before")
     }
 
 

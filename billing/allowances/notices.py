@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from billing.choices import TrialNoticeKind
 from billing.mails import send_mail
-from billing.models import Trial, TrialNotice
+from billing.models import CardAccount, Trial, TrialNotice
 from console.base.accounts.services import billing_addresses
 from console.base.common.conf import config
 from console.base.common.outbox import enqueue_task
@@ -16,6 +16,12 @@ from console.base.common.tenancy import organization_scope
 TASK = "billing.send_trial_mail"
 ENDING = """\
 With a card everything goes on, and each month has an allowance that is free:
+
+{link}
+"""
+ENDING_REFUSED = """\
+Your organization has a card, which pays for no further organization at present. The console says
+why, and takes another card:
 
 {link}
 """
@@ -67,15 +73,19 @@ def send_trial_mail(*, organization_id: str, notice_id: str) -> None:
         notice = rows.first()
         trial = Trial.objects.filter(pk=organization_id).first()
         addresses = billing_addresses(organization_id=organization_id)
+        cards = CardAccount.objects.filter(pk=organization_id).exclude(method_id="")
+        has_card = cards.exists()
     if notice is None or not addresses:
         return
-    text = mail_text(notice.kind, has_trial=bool(trial and trial.quantities))
+    text = mail_text(notice.kind, has_trial=bool(trial and trial.quantities), has_card=has_card)
     send_mail(subject=SUBJECTS[notice.kind], text=text, to=addresses, key=notice.pk)
 
 
-def mail_text(kind: str, *, has_trial: bool) -> str:
-    """The text of a mail."""
-    ending = ENDING.format(link=f"{config().web.public_url}/billing")
+def mail_text(kind: str, *, has_trial: bool, has_card: bool) -> str:
+    """The text of a mail. `has_card`: the organization has one that does not pay for it."""
+    ending = (ENDING_REFUSED if has_card else ENDING).format(
+        link=f"{config().web.public_url}/billing"
+    )
     if kind == TrialNoticeKind.NEARLY_USED:
         return NEARLY_USED.format(ending=ending)
     return (USED_UP if has_trial else NO_TRIAL).format(ending=ending)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from billing.allowances.trials import used_past_trial
+from billing.allowances.refusals import refusal_of_card, why_refused
+from billing.allowances.trials import free_so_far
 from billing.choices import PayerKind
-from billing.models import Payer, PayerOrganization
+from billing.models import CardAccount, Payer, PayerOrganization
 from console.base.accounts.choices import TrafficLimitSource
 from console.base.accounts.models import Organization
 from console.base.accounts.services import set_traffic_limit
@@ -16,9 +17,15 @@ from console.base.common.audit import record_audit
 from console.base.common.clock import now
 from console.base.common.tenancy import organization_scope
 
+# Of cards that were refused, so many are looked at each half minute.
+WAITING_MAX = 500
+
 
 def assign_payer(*, organization_id: str, kind: PayerKind, fingerprint: str) -> Payer:
     """Has a payer pay for an organization from now on, and lifts what its lack refused.
+
+    A card that owes elsewhere, or whose charges are disputed, pays for no further organization
+    (`refusals.py`): then nobody pays, until `assign_waiting_payer` finds that over.
 
     `fingerprint`: what is the same for the same card or account; empty where it is not known. It
     runs in the caller's transaction. Repeating it changes nothing.
@@ -28,16 +35,74 @@ def assign_payer(*, organization_id: str, kind: PayerKind, fingerprint: str) -> 
         payer = _payer(kind, fingerprint, link)
         if link is None or link.payer_id != payer.pk:
             at = now()
-            past_trial = used_past_trial(organization_id)
+            if why_refused(payer, organization_id) is not None:
+                _end_link(link, at)
+                _record(organization_id, "refuse", payer)
+                return payer
+            free_before = free_so_far(organization_id)
             _end_link(link, at)
             PayerOrganization.objects.create(
                 organization_id=organization_id,
                 payer=payer,
                 since=at,
-                past_trial={meter: str(quantity) for meter, quantity in past_trial.items()},
+                free_before={meter: str(quantity) for meter, quantity in free_before.items()},
             )
             _record(organization_id, "assign", payer)
         set_traffic_limit(organization_id=organization_id, source=TrafficLimitSource.ALLOWANCE)
+    return payer
+
+
+def waiting_organizations() -> list[str]:
+    """Organizations whose card was refused when it was given, and is refused no more.
+
+    Needs the system's scope.
+    """
+    paid = PayerOrganization.objects.filter(until=None).values("organization_id")
+    waiting = CardAccount.objects.exclude(method_id="").exclude(organization_id__in=paid)
+    accounts = list(waiting.order_by("updated_at", "pk")[:WAITING_MAX])
+    return [one.organization_id for one in accounts if refusal_of_card(one) is None]
+
+
+def assign_waiting_payer(organization_id: str) -> bool:
+    """Has the card of an organization pay for it, which nobody does; returns whether it does now.
+
+    In the caller's transaction.
+    """
+    with organization_scope(organization_id):
+        if _lock_link(organization_id) is not None:
+            return False
+        account = CardAccount.objects.filter(pk=organization_id).exclude(method_id="").first()
+        if account is None or refusal_of_card(account) is not None:
+            return False
+        assign_payer(
+            organization_id=organization_id,
+            kind=PayerKind.CARD,
+            fingerprint=account.fingerprint,
+        )
+        return True
+
+
+def trust_payer(*, organization_id: str, is_trusted: bool, reason: str) -> Payer | None:
+    """Has neither debts nor disputes nor the limit before the first payment hold up the card of an
+    organization, or holds all of it against the card again.
+
+    Returns its payer; None where the organization has no card. In the caller's transaction.
+    """
+    with organization_scope(organization_id):
+        account = CardAccount.objects.filter(pk=organization_id).exclude(method_id="").first()
+        if account is None:
+            return None
+        link = _lock_link(organization_id)
+        payer = link.payer if link else _payer(PayerKind.CARD, account.fingerprint, link)
+        payer.trusted_at = now() if is_trusted else None
+        payer.save(update_fields=["trusted_at"])
+        record_audit(
+            actor=system_actor(organization_id),
+            action="payer.trust" if is_trusted else "payer.distrust",
+            target_type="payer",
+            target_id=payer.pk,
+            detail={"reason": reason},
+        )
     return payer
 
 

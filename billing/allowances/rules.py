@@ -70,16 +70,11 @@ def free_of_trial(left: Quantities, used: Quantities) -> dict[str, int]:
     """Meter → what is free in a month of an organization without a payer.
 
     Of what is kept, what is left of the trial. All traffic: the clusters refuse it once the trial
-    is used up, and what slips past that was never agreed to be paid.
+    is used up, and what slips past that was never agreed to be paid. When a payer comes it stays
+    free, and is no part of the payer's allowance.
     """
     free = trial_part(left, used)
     return free | {meter: n for meter, n in used.items() if meter in TRAFFIC}
-
-
-def past_trial(left: Quantities, used: Quantities) -> dict[str, int]:
-    """Meter → the traffic that was used past the trial, where any was."""
-    past = {meter: n - left.get(meter, 0) for meter, n in used.items() if meter in TRAFFIC}
-    return {meter: n for meter, n in past.items() if n > 0}
 
 
 def is_used_up(left: Quantities, used: Quantities) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from billing.allowances.links import organizations_of_payers, past_trials_of, payers_of_month
+from billing.allowances.links import free_before_payers, organizations_of_payers, payers_of_month
 from billing.allowances.rules import (
     add,
     free_of_trial,
@@ -45,8 +45,8 @@ class Allowance:
     payer_id: str | None = None
     # The part of `free` that uses the trial up.
     of_trial: Mapping[str, int] = field(default_factory=dict)
-    # The part of `free` that was used past the trial, and is no share of the payer's.
-    past_trial: Mapping[str, int] = field(default_factory=dict)
+    # The part of `free` that was used before the payer came, and is no share of the payer's.
+    free_before: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As an invoice keeps it: the kind, and what is free of each meter, as texts."""
@@ -71,8 +71,8 @@ class MonthAllowances:
     payers: dict[str, str] = field(default_factory=dict)
     # Payer → the organizations that share what is left of its pool: those without an invoice.
     groups: dict[str, list[str]] = field(default_factory=dict)
-    # Organization → meter → traffic that it used past its trial before its payer came.
-    past_trials: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Organization → meter → what it used for nothing before its payer came.
+    free_before: dict[str, dict[str, int]] = field(default_factory=dict)
     # Organization → meter → what was used, of everybody in the groups.
     used: dict[str, dict[str, int]] = field(default_factory=dict)
     # Organization → meter → what is left of its trial at the month's beginning.
@@ -103,10 +103,10 @@ class MonthAllowances:
             left = self.trials.get(organization_id, {})
             free = free_of_trial(left, used)
             return Allowance(AllowanceKind.TRIAL, free, of_trial=trial_part(left, used))
-        past = self.past_trials.get(organization_id, {})
+        past = self.free_before.get(organization_id, {})
         group = self._used_of_pool(payer_id) | {organization_id: subtract(used, past)}
         share = split_allowance(self._left(payer_id), group)[organization_id]
-        return Allowance(AllowanceKind.POOL, add(share, past), payer_id, past_trial=past)
+        return Allowance(AllowanceKind.POOL, add(share, past), payer_id, free_before=past)
 
     def trial_left(
         self, organization_id: str, totals: Mapping[tuple[str, str], int]
@@ -131,16 +131,22 @@ class MonthAllowances:
         for payer_id, owners in of_pool.items():
             shares = shares_taken(self._left(payer_id), self._used_of_pool(payer_id))
             for owner in owners:
-                known, used = self.past_trials.get(owner, {}), self.used[owner]
+                known, used = self.free_before.get(owner, {}), self.used[owner]
                 past = {meter: min(n, used.get(meter, 0)) for meter, n in known.items()}
                 free = add(shares[owner], past)
-                self.fixed[owner] = Allowance(AllowanceKind.POOL, free, payer_id, past_trial=past)
+                self.fixed[owner] = Allowance(
+                    AllowanceKind.POOL,
+                    free,
+                    payer_id,
+                    of_trial=trial_part(self.trials.get(owner, {}), past),
+                    free_before=past,
+                )
         self.new |= self.fixed.keys() & set(organization_ids)
 
     def _used_of_pool(self, payer_id: str) -> dict[str, dict[str, int]]:
         """Organization → meter → what it used of what its payer has free."""
         return {
-            owner: subtract(self.used.get(owner, {}), self.past_trials.get(owner, {}))
+            owner: subtract(self.used.get(owner, {}), self.free_before.get(owner, {}))
             for owner in self.groups.get(payer_id, ())
         }
 
@@ -219,7 +225,7 @@ def fix_allowances(allowances: MonthAllowances, revisions: Mapping[str, int]) ->
             payer_id=allowances.fixed[owner].payer_id,
             quantity=allowances.fixed[owner].free.get(meter, 0),
             of_trial=allowances.fixed[owner].of_trial.get(meter, 0),
-            past_trial=allowances.fixed[owner].past_trial.get(meter, 0),
+            free_before=allowances.fixed[owner].free_before.get(meter, 0),
             revision=revision,
         )
         for owner, revision in sorted(revisions.items())
@@ -249,12 +255,12 @@ def _read_month(
         # It takes anew what is left of the pool, of which it took nothing then.
         del allowances.fixed[owner]
     _read_taken(allowances, groups, replaced)
-    allowances.past_trials = past_trials_of(
+    allowances.free_before = free_before_payers(
         month, {owner for group in allowances.groups.values() for owner in group}
     )
     if allowances.with_trials:
-        without = [owner for owner in organization_ids if owner not in allowances.payers]
-        allowances.trials = trials_left(month, without)
+        without = {owner for owner in organization_ids if owner not in allowances.payers}
+        allowances.trials = trials_left(month, without | allowances.free_before.keys())
     return allowances
 
 
@@ -272,7 +278,7 @@ def _read_taken(
         if owner not in replaced and share.payer_id is not None:
             settled.add(owner)
             known = allowances.taken.get(share.payer_id, {})
-            taken = subtract(share.free, share.past_trial)
+            taken = subtract(share.free, share.free_before)
             allowances.taken[share.payer_id] = add(known, taken)
     for payer_id, group in groups.items():
         members = {*group, *(owner for owner, of in replaced.items() if of == payer_id)}
@@ -290,6 +296,6 @@ def _fixed_shares(month: date, **of: Collection[str]) -> dict[str, Allowance]:
             {**(known.free if known else {}), share.meter: int(share.quantity)},
             share.payer_id,
             {**(known.of_trial if known else {}), share.meter: int(share.of_trial)},
-            {**(known.past_trial if known else {}), share.meter: int(share.past_trial)},
+            {**(known.free_before if known else {}), share.meter: int(share.free_before)},
         )
     return fixed

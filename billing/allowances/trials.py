@@ -12,9 +12,8 @@ from datetime import date
 from django.db.models import Sum
 
 from billing.allowances.addresses import address_sha256
-from billing.allowances.links import payers_of_month
-from billing.allowances.rules import past_trial, sum_by_meter, trial_left, trial_part
-from billing.choices import AllowanceKind
+from billing.allowances.links import free_before_payers, payers_of_month
+from billing.allowances.rules import free_of_trial, sum_by_meter, trial_left, trial_part
 from billing.models import AllowanceShare, PriceVersion, Trial
 from billing.periods import month_of
 from console.base.accounts.models import Membership
@@ -74,6 +73,7 @@ def trials_left(month: date, organization_ids: Collection[str]) -> dict[str, dic
         before: payers_of_month(before, list(trials))
         for before in sorted({before for months in used.values() for before in months})
     }
+    free = {before: free_before_payers(before, list(trials)) for before in payers}
     left = {}
     for organization_id, trial in trials.items():
         rest = {meter: int(quantity) for meter, quantity in trial.quantities.items()}
@@ -81,8 +81,10 @@ def trials_left(month: date, organization_ids: Collection[str]) -> dict[str, dic
         for before in sorted(months.keys() | taken.get(organization_id, {}).keys()):
             if before in taken.get(organization_id, {}):
                 part: Mapping[str, int] = taken[organization_id][before]
-            elif before < trial.month or organization_id in payers[before]:
+            elif before < trial.month:
                 continue
+            elif organization_id in payers[before]:
+                part = trial_part(rest, free[before].get(organization_id, {}))
             else:
                 part = trial_part(rest, months[before])
             rest = trial_left(rest, part)
@@ -90,16 +92,18 @@ def trials_left(month: date, organization_ids: Collection[str]) -> dict[str, dic
     return left
 
 
-def used_past_trial(organization_id: str) -> dict[str, int]:
-    """Meter → the traffic that an organization used past its trial this month, as is known so far.
+def free_so_far(organization_id: str) -> dict[str, int]:
+    """Meter → what an organization without a payer used for nothing this month, as is known so far.
 
-    Empty where somebody pays or paid for it this month, or there are no trials. Needs its scope.
+    That is its trial, and the traffic that slipped past the trial's end. Empty where somebody pays
+    or paid for it this month, or there are no trials. Needs its scope.
     """
     month = month_of(now())
     if config().billing.collector != BY_CARD or payers_of_month(month, [organization_id]):
         return {}
     used = sum_by_meter(month_totals(month, [organization_id])[organization_id])
-    return past_trial(trials_left(month, [organization_id]).get(organization_id, {}), used)
+    left = trials_left(month, [organization_id]).get(organization_id, {})
+    return {meter: n for meter, n in free_of_trial(left, used).items() if n}
 
 
 def _owner_addresses(organization_ids: Collection[str]) -> dict[str, str]:
@@ -118,15 +122,14 @@ def _owner_addresses(organization_ids: Collection[str]) -> dict[str, str]:
 
 
 def _taken_parts(month: date, organization_ids: Collection[str]) -> dict[str, Months]:
-    """What invoiced months before took of trials; an empty part where a payer paid."""
+    """What invoiced months before took of trials; where a payer paid, before the payer came."""
     shares = AllowanceShare.objects.filter(
         organization_id__in=list(organization_ids), month__lt=month
     )
     taken: dict[str, Months] = {}
     for share in shares:
         part = taken.setdefault(share.organization_id, {}).setdefault(share.month, {})
-        if share.kind == AllowanceKind.TRIAL:
-            part[share.meter] = int(share.of_trial)
+        part[share.meter] = int(share.of_trial)
     return taken
 
 

@@ -64,7 +64,14 @@ COSTS: dict[str, Any] = {
     ],
     "by_meter": METERS,
     "by_cluster": [
-        {"cluster_id": CLUSTER_ID, "cluster": "orders", "meters": METERS, "amount_minor": 60}
+        {
+            "cluster_id": CLUSTER_ID,
+            "cluster": "orders",
+            "billed_minor": 60,
+            "forecast_minor": 97,
+            "meters": METERS,
+            "amount_minor": 60,
+        }
     ],
     "by_topic": [
         {

@@ -11,9 +11,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.allowances.payers import payer_of
+from billing.allowances.refusals import refusal_of_card
 from billing.api import collection_examples as examples
 from billing.api import collection_serializers as shapes
 from billing.choices import DunningStage
+from billing.collection.advances import advance_asked, pay_in_advance
 from billing.collection.cards import begin_setup, card_of, open_portal
 from billing.collection.collecting import pay_invoice
 from billing.collection.common import takes_cards
@@ -21,11 +24,20 @@ from billing.collection.dunning import what_follows
 from billing.collection.errors import CollectorOff
 from billing.collection.events import receive_event
 from billing.collection.gateway import GatewayError, SignatureWrong, is_signed
-from billing.models import Dunning, Invoice, Payment, Settlement, UnpaidInvoice
+from billing.models import (
+    Dunning,
+    Invoice,
+    Payment,
+    PriceVersion,
+    Settlement,
+    UnpaidInvoice,
+)
+from billing.periods import month_of
 from billing.receivables.services import balance_of
 from console.base.common.actor import Permission
 from console.base.common.api.permissions import Anyone
 from console.base.common.api.views import ApiView, ListAction
+from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.errors import BodyTooLarge, NotFound, Unavailable, UserError
 
@@ -45,12 +57,16 @@ class PaymentMethodView(ApiView):
     def get(self, request: Request) -> Response:
         """The card that invoices are charged to, as Stripe last said."""
         account = card_of(self.organization_id)
-        has_card = account is not None and account.method_id
+        card = account if account is not None and account.method_id else None
+        waits = card is not None and takes_cards() and payer_of(self.organization_id) is None
         return self.answer(
             {
                 "collector": config().billing.collector,
-                "card": account if has_card else None,
+                "card": card,
                 "can_manage": bool(account and account.customer_id and takes_cards()),
+                "refusal": (refusal_of_card(card) if card is not None and waits else None) or "",
+                "advance_minor": None if card is None else advance_asked(card),
+                "currency": PriceVersion.objects.in_force(month_of(now())).currency,
             }
         )
 
@@ -90,6 +106,26 @@ class PaymentMethodPortalView(ApiView):
         with _stripe_asked():
             url = open_portal(organization_id=self.organization_id)
         return self.answer({"url": url})
+
+
+class PaymentMethodAdvanceView(ApiView):
+    """Paying in advance."""
+
+    permissions_required = {"POST": Permission.BILLING}
+    serializer_class = shapes.PaymentAttemptSerializer
+    examples = {"POST": examples.ADVANCE}
+
+    @extend_schema(operation_id="payment_method_advance", request=None)
+    def post(self, request: Request) -> Response:
+        """Charges the card with what was used so far, which then pays the next invoice.
+
+        A card that has paid too little so far for what is used with it is charged in advance by
+        itself; this is for one with which that failed, or whose bank asks the customer. The answer
+        has the `url` of a page for that. 409 `nothing_open` while an invoice is to be paid first.
+        """
+        with _stripe_asked():
+            attempt = pay_in_advance(actor=self.actor)
+        return self.answer(attempt)
 
 
 class InvoicePayView(ApiView):

@@ -31,6 +31,24 @@ PAYMENT_METHOD = [
                 "expires_year": 2030,
             },
             "can_manage": True,
+            "refusal": "",
+            "advance_minor": None,
+            "currency": "USD",
+        },
+    )
+]
+ADVANCE = [
+    response_example(
+        "Paid",
+        {
+            "id": "pat_2ba3k2jq7v5xw4mzn6yt",
+            "state": "succeeded",
+            "amount_minor": 2600,
+            "currency": "USD",
+            "invoice_ids": [],
+            "url": None,
+            "failure": "",
+            "message": "",
         },
     )
 ]

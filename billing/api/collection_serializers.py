@@ -11,6 +11,7 @@ from billing.choices import (
     AttemptState,
     DunningStage,
     FailureKind,
+    PayerRefusal,
     PaymentMethod,
 )
 from billing.models import Payment
@@ -38,6 +39,21 @@ class PaymentMethodSerializer(serializers.Serializer[Any]):
     can_manage = serializers.BooleanField(
         help_text="Whether there is a page on which the card is changed or removed."
     )
+    refusal = serializers.ChoiceField(
+        choices=PayerRefusal.choices,
+        allow_blank=True,
+        help_text="Why the card does not pay for this organization yet, which has what is left of "
+        "its trial until then; empty where it does. `unpaid`: it has unpaid invoices in another "
+        "organization. `small_debts`: it owes amounts that are too small for a card in many. "
+        "`disputed`: a charge of it is disputed. `unproved`: it has paid too little so far for "
+        "what other organizations use with it.",
+    )
+    advance_minor = serializers.IntegerField(
+        allow_null=True,
+        help_text="What is to be paid in advance (`POST /payment-method/advance`), as the card has "
+        "paid too little so far for what is used with it; null where nothing is.",
+    )
+    currency = serializers.CharField(help_text="That of `advance_minor`.")
 
 
 class RedirectSerializer(serializers.Serializer[Any]):

@@ -104,12 +104,19 @@ class MeterPartSerializer(serializers.Serializer[Any]):
 class ClusterShareSerializer(ShareSerializer):
     """The part of the month's costs that one cluster has."""
 
-    names = ("cluster_id", "cluster")
+    names = ("cluster_id", "cluster", "billed_minor", "forecast_minor")
 
     cluster_id = serializers.CharField()
     cluster = serializers.CharField()
+    billed_minor = serializers.IntegerField(
+        help_text="Its part of the month's `total_minor`: traffic beyond a suspending budget is "
+        "left out by each cluster's share of the traffic."
+    )
+    forecast_minor = serializers.IntegerField(help_text="Its part of the month's `forecast_minor`.")
     meters = MeterPartSerializer(many=True)
-    amount_minor = serializers.IntegerField()
+    amount_minor = serializers.IntegerField(
+        help_text="The sum of its lines, before any budget counts."
+    )
 
 
 class DayShareSerializer(serializers.Serializer[Any]):
@@ -173,7 +180,8 @@ class CostsSerializer(serializers.Serializer[Any]):
     forecast_minor = serializers.IntegerField(
         help_text=(
             "`total_minor` at the month's end: traffic as fast as on average so far, storage and "
-            "partitions as many as there are now."
+            "partitions as many as there are now. Traffic that is refused at present is expected "
+            "to stay refused, and what is slowed down to stay at its rate."
         )
     )
     lines = CostLineSerializer(many=True)

@@ -9,6 +9,7 @@ from billing.api.budgets import BudgetViewSet
 from billing.api.collection import (
     AccountView,
     InvoicePayView,
+    PaymentMethodAdvanceView,
     PaymentMethodPortalView,
     PaymentMethodSetupView,
     PaymentMethodView,
@@ -33,6 +34,9 @@ urlpatterns = [
     path("payment-method", PaymentMethodView.as_view(), name="payment-method"),
     path("payment-method/setup", PaymentMethodSetupView.as_view(), name="payment-method-setup"),
     path("payment-method/portal", PaymentMethodPortalView.as_view(), name="payment-method-portal"),
+    path(
+        "payment-method/advance", PaymentMethodAdvanceView.as_view(), name="payment-method-advance"
+    ),
     path("webhooks/stripe", StripeWebhookView.as_view(), name="stripe-webhook"),
     path("invoices", InvoiceViewSet.as_view({"get": "list"}), name="invoice-list"),
     re_path(rf"{INVOICE}$", InvoiceViewSet.as_view({"get": "retrieve"}), name="invoice-detail"),

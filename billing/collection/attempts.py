@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
-from billing.choices import AttemptOrigin, AttemptState, FailureKind
+from billing.allowances.payers import payer_of
+from billing.choices import AttemptOrigin, AttemptState, FailureKind, NoticeKind
 from billing.collection.choosing import Owed
-from billing.collection.common import BY, SEND_ATTEMPT, takes_cards, wait_after
+from billing.collection.common import BY, PAGE, SEND_ATTEMPT, takes_cards, wait_after
 from billing.collection.dunning import note_failure
 from billing.collection.gateway import (
     Declined,
@@ -31,11 +32,13 @@ from billing.collection.gateway import (
     Refused,
     gateway,
 )
+from billing.collection.notices import note_notice
 from billing.collection.states import Verdict, is_ended, moved, verdict
 from billing.models import (
     AttemptInvoice,
     CardAccount,
     Invoice,
+    Payer,
     PaymentAttempt,
     Receivable,
     UnpaidInvoice,
@@ -89,18 +92,15 @@ def prepare_attempt(
     """
     first = owed[0]
     number = PaymentAttempt.objects.filter(first_invoice_id=first.invoice_id).count() + 1
-    attempt = PaymentAttempt.objects.create(
+    attempt = _store_attempt(
+        account,
         id=derived_id("pat", first.invoice_id, number),
-        organization_id=account.organization_id,
         first_invoice_id=first.invoice_id,
         number=number,
         key=f"inv:{first.invoice_id}:pay:{number}",
         origin=origin.value,
         amount_minor=sum(one.open_minor for one in owed),
         currency=first.currency,
-        customer_id=account.customer_id or "",
-        method_id=account.method_id,
-        check_at=now() + wait_after(1),
     )
     AttemptInvoice.objects.bulk_create(
         AttemptInvoice(
@@ -112,6 +112,31 @@ def prepare_attempt(
         for one in owed
     )
     return attempt
+
+
+def prepare_advance(
+    *, account: CardAccount, amount_minor: int, currency: str, origin: AttemptOrigin
+) -> PaymentAttempt:
+    """Stores an attempt that charges an amount in advance, which pays the next invoice.
+
+    The organization is locked and has no live attempt; `account` has a card.
+    """
+    organization_id = account.organization_id
+    number = advances_of(organization_id).count() + 1
+    return _store_attempt(
+        account,
+        id=derived_id("pat", organization_id, "advance", number),
+        number=number,
+        key=f"org:{organization_id}:advance:{number}",
+        origin=origin.value,
+        amount_minor=amount_minor,
+        currency=currency,
+    )
+
+
+def advances_of(organization_id: str) -> QuerySet[PaymentAttempt]:
+    """An organization's attempts that charge in advance, in the caller's scope."""
+    return PaymentAttempt.objects.filter(organization_id=organization_id, first_invoice=None)
 
 
 def send_attempt(*, organization_id: str, attempt_id: str) -> PaymentAttempt:
@@ -126,7 +151,7 @@ def send_attempt(*, organization_id: str, attempt_id: str) -> PaymentAttempt:
         if not attempt.is_live or not _begin_call(attempt):
             return attempt
         invoices = list(attempt.invoices.order_by("pk").select_related("invoice"))
-        looks_up = _is_to_look_up(attempt, invoices[0].invoice)
+        looks_up = _is_to_look_up(attempt, [row.invoice for row in invoices])
         is_owed = _is_owed(attempt)
     commit_so_far()
     outcome = _ask(attempt, [row.invoice for row in invoices], looks_up=looks_up, is_owed=is_owed)
@@ -182,6 +207,20 @@ def enqueue_attempt(organization_id: str, attempt_id: str) -> None:
     )
 
 
+def _store_attempt(account: CardAccount, **columns: object) -> PaymentAttempt:
+    """Stores an attempt that charges the card that an organization has now."""
+    payers = Payer.objects.filter(fingerprint=account.fingerprint or None)
+    payer_id = payers.values_list("pk", flat=True).first()
+    return PaymentAttempt.objects.create(
+        organization_id=account.organization_id,
+        payer_id=payer_id or payer_of(account.organization_id),
+        customer_id=account.customer_id or "",
+        method_id=account.method_id,
+        check_at=now() + wait_after(1),
+        **columns,
+    )
+
+
 def _locked(organization_id: str, attempt_id: str) -> PaymentAttempt:
     rows = PaymentAttempt.objects.filter(organization_id=organization_id)
     attempt = rows.select_for_update().filter(pk=attempt_id).first()
@@ -215,13 +254,16 @@ def _is_owed(attempt: PaymentAttempt) -> bool:
     return dict(rows.values_list("pk", "open_minor")) == charged
 
 
-def _is_to_look_up(attempt: PaymentAttempt, invoice: Invoice) -> bool:
-    """Whether the request may be a repeated one whose key Stripe has forgotten."""
-    at = now()
-    if attempt.calls > 1:
+def _is_to_look_up(attempt: PaymentAttempt, invoices: Sequence[Invoice]) -> bool:
+    """Whether the request may be a repeated one whose key Stripe has forgotten.
+
+    One in advance may always be: its number is that of an earlier one in a restored database.
+    """
+    if attempt.calls > 1 or not invoices:
         # Also within a day: an error may be what Stripe keeps for the key, whatever was done.
         return True
-    return invoice.issued_at is None or at - invoice.issued_at > KEY_LASTS
+    issued_at = invoices[0].issued_at
+    return issued_at is None or now() - issued_at > KEY_LASTS
 
 
 def _ask(
@@ -284,23 +326,34 @@ def _known_intent(stripe: Gateway, attempt: PaymentAttempt, *, looks_up: bool) -
 
 
 def _create(stripe: Gateway, attempt: PaymentAttempt, invoices: Sequence[Invoice]) -> Intent:
-    numbers = ", ".join(str(invoice.number) for invoice in invoices)
     by_customer = attempt.origin == AttemptOrigin.CUSTOMER
-    page = f"{config().web.public_url}/invoices/{attempt.first_invoice_id}?payment=returned"
+    page = f"{config().web.public_url}{_page_of(attempt)}"
+    named = {"invoices": ",".join(invoice.pk for invoice in invoices)} if invoices else {}
     return stripe.create_intent(
         key=attempt.key,
         amount_minor=attempt.amount_minor,
         currency=attempt.currency,
         customer_id=attempt.customer_id,
         method_id=attempt.method_id,
-        description=f"Invoice {numbers}" if len(invoices) == 1 else f"Invoices {numbers}",
-        metadata={
-            "attempt": attempt.pk,
-            "organization": attempt.organization_id,
-            "invoices": ",".join(invoice.pk for invoice in invoices),
-        },
+        description=_description_of(invoices),
+        metadata={"attempt": attempt.pk, "organization": attempt.organization_id, **named},
         return_url=page if by_customer else "",
     )
+
+
+def _page_of(attempt: PaymentAttempt) -> str:
+    """The page of the console to which the bank's page leads back."""
+    if attempt.first_invoice_id is None:
+        return PAGE
+    return f"/invoices/{attempt.first_invoice_id}?payment=returned"
+
+
+def _description_of(invoices: Sequence[Invoice]) -> str:
+    """What people read about a charge at Stripe, and on its receipt."""
+    if not invoices:
+        return "Payment in advance: it pays the next invoice"
+    numbers = ", ".join(str(invoice.number) for invoice in invoices)
+    return f"Invoice {numbers}" if len(invoices) == 1 else f"Invoices {numbers}"
 
 
 def _judge(attempt: PaymentAttempt, intent: Intent, *, is_owed: bool) -> Outcome:
@@ -395,6 +448,9 @@ def _enter_failure(attempt: PaymentAttempt) -> None:
     nothing of one that began: neither when the card is charged again, nor why it is unpaid.
     """
     rows = attempt.invoices.order_by("pk")
+    if attempt.first_invoice_id is None:
+        _note_advance(attempt)
+        return
     if attempt.origin == AttemptOrigin.CUSTOMER:
         if attempt.failure == FailureKind.REFUSED:
             return
@@ -404,4 +460,18 @@ def _enter_failure(attempt: PaymentAttempt) -> None:
         organization_id=attempt.organization_id,
         invoice_ids=list(rows.values_list("invoice_id", flat=True)),
         failure=FailureKind(attempt.failure),
+    )
+
+
+def _note_advance(attempt: PaymentAttempt) -> None:
+    """Has a mail say that the service could not charge in advance. No invoice is unpaid by that."""
+    if attempt.origin == AttemptOrigin.CUSTOMER:
+        return
+    if attempt.failure == FailureKind.REFUSED:
+        logger.error("collection.refused", extra={"organization": attempt.organization_id})
+        return
+    note_notice(
+        organization_id=attempt.organization_id,
+        kind=NoticeKind.ADVANCE_FAILED,
+        failure=attempt.failure,
     )

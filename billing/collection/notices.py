@@ -13,8 +13,15 @@ from billing.choices import DunningStage, FailureKind, NoticeKind
 from billing.collection.calendar import STEPS
 from billing.collection.common import PAGE, SEND_NOTICE
 from billing.mails import send_mail
-from billing.models import BillingDetails, DunningNotice, UnpaidInvoice
+from billing.models import (
+    BillingDetails,
+    DunningNotice,
+    PaymentAttempt,
+    PriceVersion,
+    UnpaidInvoice,
+)
 from billing.money import readable_amount
+from billing.periods import month_of
 from console.base.accounts.services import billing_addresses
 from console.base.common import locks
 from console.base.common.clock import now
@@ -103,6 +110,35 @@ Thank you: a payment came in. Clusters that were held up serve again.
 {amount} is still unpaid, since {since}.
 
 {ending}"""
+ADVANCE_FAILED = """\
+{failure} We could not collect {amount} in advance.
+
+As your card is new here, it is charged in advance once what is used with it comes to {charged_at}.
+What it pays is used for the next invoice. If nothing is paid before {limit} are used, your clusters
+refuse to take and to return records.
+
+Pay here, or give another card:
+
+{link}
+"""
+LIMIT_REACHED = """\
+What is used with your card has come to {limit}, and it has paid too little so far. Your clusters
+refuse to take and to return records now. Nothing that is stored was removed, and storage goes on
+being billed.
+
+Pay in advance here, or give another card, and everything works again at once:
+
+{link}
+"""
+DISPUTED = """\
+Several payments of yours are disputed at the bank of their card, and one of them is not decided.
+Your clusters refuse to take and to return records until it is. Nothing that is stored was removed,
+and storage goes on being billed.
+
+If a dispute is a mistake, ask your bank to end it. Your payments:
+
+{link}
+"""
 AFTER_LIFTED = {
     DunningStage.SUSPENDED.value: " Your clusters take and return records again.",
     DunningStage.ASLEEP.value: " Your clusters wake as soon as a client connects.",
@@ -110,6 +146,12 @@ AFTER_LIFTED = {
         " Clusters that were deleted less than seven days ago are restored, and wake as soon as a"
         " client connects. What others stored is gone. The page of clusters shows which are there."
     ),
+}
+
+OF_PAYERS = {
+    NoticeKind.ADVANCE_FAILED: ADVANCE_FAILED,
+    NoticeKind.LIMIT_REACHED: LIMIT_REACHED,
+    NoticeKind.DISPUTED: DISPUTED,
 }
 
 
@@ -191,6 +233,8 @@ def sweep_notices() -> int:
 
 def mail_text(notice: DunningNotice) -> tuple[str, str]:
     """Subject and text of a notice's mail, as it is sent now, in the organization's scope."""
+    if notice.kind in OF_PAYERS:
+        return _payer_text(notice)
     unpaid = list(
         UnpaidInvoice.objects.filter(organization_id=notice.organization_id, ended_at=None)
         .exclude(since=None)
@@ -228,6 +272,27 @@ def mail_text(notice: DunningNotice) -> tuple[str, str]:
     return subject, template.format(**facts, failure=failure, next=follows)
 
 
+def _payer_text(notice: DunningNotice) -> tuple[str, str]:
+    """Subject and text of a mail about the card that pays, and no invoice."""
+    currency = PriceVersion.objects.in_force(month_of(now())).currency
+    limit_minor = config().billing.unproved_payer_limit_minor
+    advances = PaymentAttempt.objects.filter(
+        organization_id=notice.organization_id, first_invoice=None
+    )
+    newest = advances.order_by("-created_at", "-number").first()
+    amount = readable_amount(newest.amount_minor if newest else 0, currency)
+    text = OF_PAYERS[NoticeKind(notice.kind)].format(
+        failure=FAILURE_TEXTS.get(notice.failure, ""),
+        amount=amount,
+        charged_at=readable_amount(limit_minor // 2, currency),
+        limit=readable_amount(limit_minor, currency),
+        link=_link(),
+    )
+    if notice.kind == NoticeKind.ADVANCE_FAILED:
+        return f"{amount} could not be paid in advance", text
+    return SUBJECTS[DunningStage.SUSPENDED], text
+
+
 def _acted_text(notice: DunningNotice, facts: dict[str, str]) -> tuple[str, str]:
     if notice.stage == DunningStage.DELETED:
         return SUBJECTS[notice.stage], DELETED.format(**facts)
@@ -243,7 +308,7 @@ def _follows_text(unpaid: list[UnpaidInvoice]) -> str:
     lines = []
     has_card = all(row.failure != FailureKind.NO_PAYMENT_METHOD for row in unpaid)
     if tries and has_card:
-        lines.append(f"We charge the card again on {_day_text(min(tries))} (UTC).")
+        lines.append(f"We charge the card again on {_day_text(max(min(tries), now()))} (UTC).")
     elif tries:
         lines.append("A card that you add in the console is charged at once.")
     if since is not None:

@@ -21,6 +21,7 @@ from billing.choices import (
     RefundState,
 )
 from billing.models.invoice import REASON_CHARS_MAX, Invoice
+from billing.models.payers import Payer
 from billing.models.receivables import ENTERED_BY_CHARS_MAX, Payment
 from console.base.accounts.models import Organization
 from console.base.common.clock import now
@@ -78,7 +79,7 @@ class CardAccount(models.Model):
 
 
 class PaymentAttempt(models.Model):
-    """One PaymentIntent: a charge of one invoice, or of several small ones together."""
+    """One PaymentIntent: a charge of one invoice, of several small ones together, or in advance."""
 
     # Derived from the first invoice and the number, so that it is the same in a restored database.
     id = models.CharField(primary_key=True, max_length=ID_CHARS_MAX, editable=False)
@@ -86,11 +87,16 @@ class PaymentAttempt(models.Model):
         Organization, on_delete=models.PROTECT, related_name="payment_attempts"
     )
     # The invoice that the key names, and how many attempts there were of it, this one included.
+    # Null: it is charged in advance, for what no invoice has yet.
     first_invoice = models.ForeignKey(
-        Invoice, on_delete=models.PROTECT, related_name="payment_attempts"
+        Invoice, on_delete=models.PROTECT, null=True, blank=True, related_name="payment_attempts"
+    )
+    # Whose card it is; null where that is not known.
+    payer = models.ForeignKey(
+        Payer, on_delete=models.PROTECT, null=True, blank=True, related_name="payment_attempts"
     )
     number = models.PositiveIntegerField()
-    # `inv:<id>:pay:<n>`: by it Stripe knows the same request.
+    # `inv:<id>:pay:<n>` or `org:<id>:advance:<n>`: by it Stripe knows the same request.
     key = models.CharField(max_length=STRIPE_ID_CHARS_MAX, unique=True)
     origin = models.CharField(max_length=16, choices=AttemptOrigin.choices)
     state = models.CharField(

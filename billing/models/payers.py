@@ -34,6 +34,11 @@ class Payer(models.Model):
         max_length=FINGERPRINT_CHARS_MAX, null=True, blank=True, unique=True
     )
     created_at = models.DateTimeField(default=now)
+    # When its charges had come to as much as it is charged in advance. Null: it is served up to
+    # `billing.unproved_payer_limit_minor`.
+    proved_at = models.DateTimeField(null=True, blank=True)
+    # When the operator said that neither this limit nor debts and disputes hold it up.
+    trusted_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
@@ -49,9 +54,9 @@ class PayerOrganization(models.Model):
     since = models.DateTimeField(default=now)
     # Null: it still is.
     until = models.DateTimeField(null=True, blank=True)
-    # Meter → the traffic of the month of `since`, as text, that was used past the trial before
-    # anybody paid in that month: nobody agreed to pay it.
-    past_trial = models.JSONField(default=dict)
+    # Meter → what was used for nothing in the month of `since` before anybody paid in it, as text:
+    # the trial, and the traffic that slipped past its end. Nobody agreed to pay it.
+    free_before = models.JSONField(default=dict, db_column="past_trial")
 
     class Meta:
         constraints = (
@@ -130,10 +135,12 @@ class AllowanceShare(models.Model):
     payer = models.ForeignKey(Payer, on_delete=models.PROTECT, null=True, blank=True)
     # In base units.
     quantity = models.DecimalField(max_digits=38, decimal_places=0)
-    # The part of it that used up the trial; 0 for a payer's share.
+    # The part of it that used up the trial; in a payer's share, before the payer came.
     of_trial = models.DecimalField(max_digits=38, decimal_places=0, default=0)
-    # The part of it that was used past the trial before a payer came, and is nobody's share.
-    past_trial = models.DecimalField(max_digits=38, decimal_places=0, default=0)
+    # The part of it that was used before a payer came, and is nobody's share.
+    free_before = models.DecimalField(
+        max_digits=38, decimal_places=0, default=0, db_column="past_trial"
+    )
     # That of the invoice.
     revision = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=now)
@@ -148,8 +155,8 @@ class AllowanceShare(models.Model):
                     quantity__gte=0,
                     of_trial__gte=0,
                     of_trial__lte=F("quantity"),
-                    past_trial__gte=0,
-                    past_trial__lte=F("quantity"),
+                    free_before__gte=0,
+                    free_before__lte=F("quantity"),
                 ),
                 name="shares_are_not_negative",
             ),

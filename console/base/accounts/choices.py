@@ -30,6 +30,7 @@ class TrafficLimitSource(models.TextChoices):
 
     UNPAID = "unpaid", "An invoice is unpaid"
     ALLOWANCE = "allowance", "The free allowance is used up"
+    PAYER = "payer", "The card has to prove that it pays"
     BUDGET = "budget", "A budget is used up"
 
 

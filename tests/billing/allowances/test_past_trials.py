@@ -1,6 +1,7 @@
-"""What slips past the end of a trial before a card is given is free, also afterwards."""
+"""What is used before a card is given stays free: the trial, and what slips past its end."""
 
-from datetime import UTC, datetime
+import dataclasses
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -36,8 +37,8 @@ def cut(tenant):
 
 
 def use_more(organization, quantity):
-    """Has it used so much more after the cut."""
-    whole = 10 * GIB + SLIPPED + quantity
+    """Has it used so much more after the cut, beyond what a card has free in the month."""
+    whole = 10 * GIB + SLIPPED + 10 * GIB + quantity
     publish_day(MONTH, [Used(organization.id, CLUSTER, "ingress_bytes", whole)])
 
 
@@ -46,13 +47,39 @@ def cost_of(organization):
         return estimate_month(organization.id, MONTH).total_minor
 
 
-def test_a_card_bills_nothing_that_slipped_past_before(cut, paid_by):
+def test_a_card_bills_nothing_that_was_used_before(cut, paid_by):
     assert cost_of(cut) == 0
     paid_by(cut.id, "card_a")
     assert cost_of(cut) == 0
+    # The card begins with what is free in a month.
+    use_more(cut, 0)
+    assert cost_of(cut) == 0
     use_more(cut, GIB)
-    # With a card each byte is billed beyond what the card has free.
     assert cost_of(cut) == 4
+
+
+def test_what_is_stored_within_the_trial_is_free_and_no_part_of_the_cards(cut, paid_by):
+    stored = Used(cut.id, CLUSTER, "storage_byte_minutes", 4 * GIB * world.MINUTES, principal="")
+    publish_day(MONTH, [stored])
+    paid_by(cut.id, "card_a")
+    more = dataclasses.replace(stored, quantity=9 * GIB * world.MINUTES)
+    publish_day(MONTH, [more])
+    assert cost_of(cut) == 0
+    publish_day(MONTH, [dataclasses.replace(stored, quantity=10 * GIB * world.MINUTES)])
+    assert cost_of(cut) > 0
+
+
+def test_a_trial_is_used_up_by_a_month_in_which_a_card_came(cut, paid_by, clock):
+    """Who gives a card and removes it again has no second trial; also before the invoice comes."""
+    paid_by(cut.id, "card_a")
+    remove_payer(organization_id=cut.id)
+    october = date(2026, 10, 1)
+    assert left(cut, october)["ingress_bytes"] == 0
+    clock.now = world.AFTER
+    issue_invoices(cut.id)
+    after = left(cut, october)
+    assert after["ingress_bytes"] == 0
+    assert after["egress_bytes"] == 10 * GIB
 
 
 def test_the_invoice_says_so_and_its_evidence_agrees(cut, paid_by, clock, tmp_path):
@@ -62,19 +89,19 @@ def test_the_invoice_says_so_and_its_evidence_agrees(cut, paid_by, clock, tmp_pa
     issue_invoices(cut.id)
     invoice = invoices_of(cut.id)[0]
     assert invoice.subtotal_minor == 4
-    assert (invoice.allowance or {})["free"]["ingress_bytes"] == str(10 * GIB + SLIPPED)
+    assert (invoice.allowance or {})["free"]["ingress_bytes"] == str(20 * GIB + SLIPPED)
     result = recompute(tmp_path, unpacked(pack_of(invoice)))
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_it_takes_nothing_of_what_others_of_the_card_have_free(cut, other_tenant, paid_by, clock):
-    """10 GiB of the card were used by the first, so that the second has nothing free."""
+    """What the first used before it had a card is free apart from what the card has."""
     world.sign_up(other_tenant.organization)
     cluster = world.make_cluster(other_tenant.id, "cl_bbbbbbbbbbbbbbbbbbbb", "events")
     paid_by(cut.id, "card_a")
     paid_by(other_tenant.id, "card_a")
     more = [
-        Used(cut.id, CLUSTER, "ingress_bytes", 10 * GIB + SLIPPED),
+        Used(cut.id, CLUSTER, "ingress_bytes", 20 * GIB + SLIPPED),
         Used(other_tenant.id, cluster, "ingress_bytes", 10 * GIB),
     ]
     publish_day(MONTH, more)
@@ -83,7 +110,7 @@ def test_it_takes_nothing_of_what_others_of_the_card_have_free(cut, other_tenant
     free = [
         int(invoices_of(o.id)[0].lines.all()[0].free_quantity or 0) for o in (cut, other_tenant)
     ]
-    assert free == [5 * GIB + SLIPPED, 5 * GIB]
+    assert free == [15 * GIB + SLIPPED, 5 * GIB]
 
 
 def test_changing_or_removing_the_card_makes_nothing_more_free(cut, paid_by, clock):
@@ -99,11 +126,11 @@ def test_changing_or_removing_the_card_makes_nothing_more_free(cut, paid_by, clo
     assert cost_of(cut) == 8
 
 
-def test_only_traffic_past_the_trial_of_this_month_is_kept(cut, paid_by, clock):
+def test_only_what_was_used_in_this_month_is_kept(cut, paid_by, clock):
     clock.now = datetime(2026, 10, 2, 12, tzinfo=UTC)
     paid_by(cut.id, "card_a")
     with system_scope():
-        assert PayerOrganization.objects.get().past_trial == {}
+        assert PayerOrganization.objects.get().free_before == {}
 
 
 @pytest.mark.parametrize("name", ["none", "transfer"])
@@ -111,7 +138,7 @@ def test_where_no_cards_are_charged_nothing_slips_past(cut, paid_by, collector, 
     collector(name)
     paid_by(cut.id, "account")
     with system_scope():
-        assert PayerOrganization.objects.get().past_trial == {}
+        assert PayerOrganization.objects.get().free_before == {}
 
 
 def test_costs_say_what_is_left_of_a_trial(tenant, api, paid_by):

@@ -69,7 +69,7 @@ class Payer:
             taken={"pyr_x": {METER: taken}},
             payers=dict.fromkeys(self.members, "pyr_x"),
             groups={"pyr_x": sorted(set(run) - self.free.keys())},
-            past_trials=self.past,
+            free_before=self.past,
             used={owner: {METER: quantity} for owner, quantity in self.used.items()},
         )
 

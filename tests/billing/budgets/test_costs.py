@@ -6,16 +6,21 @@ from functools import partial
 import pytest
 
 from billing.estimate import SHARES_MAX
+from console.base.accounts.choices import TrafficLimitKind, TrafficLimitSource
 from console.base.accounts.models import Organization
+from console.base.accounts.services import set_traffic_limit
 from console.base.common.actor import Role, system_actor
 from console.base.common.tenancy import organization_scope
 from metering.models import ClusterCoverage, TopicName
 from metering.periods import to_ms
 from provisioning.clusters.services.clusters import create_cluster
+from provisioning.models import Cluster
 from tests.billing.budgets.spending import (
     FREE_INGRESS,
+    FREE_STORAGE,
     GIB,
     INGRESS_A_CENT,
+    STORAGE_A_CENT,
     cluster_of,
     spend_cents,
     spend_more_cents,
@@ -89,7 +94,14 @@ def test_clusters_and_topics_have_their_names(costs, tenant):
     shown = costs()
     meters = [{"meter": "ingress_bytes", "quantity": str(20 * GIB), "amount_minor": 40}]
     assert shown["by_cluster"] == [
-        {"cluster_id": made.pk, "cluster": "orders", "meters": meters, "amount_minor": 40}
+        {
+            "cluster_id": made.pk,
+            "cluster": "orders",
+            "billed_minor": 40,
+            "forecast_minor": shown["forecast_minor"],
+            "meters": meters,
+            "amount_minor": 40,
+        }
     ]
     assert shown["by_topic"] == [
         {
@@ -147,6 +159,73 @@ def test_traffic_is_expected_to_go_on(costs, tenant, at, old):
     assert shown["lines"][0]["forecast_quantity"] == str(quantity)
     assert shown["forecast_minor"] == shown["lines"][0]["forecast_minor"] == 160
     assert shown["provisional_until"] == "2026-11-16T00:00:00Z"
+
+
+HALF_TIME = STARTED + timedelta(days=15)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "expected"),
+    [
+        (TrafficLimitKind.REFUSE, None, (60, 40)),
+        (TrafficLimitKind.REFUSE_PRODUCE, None, (60, 120)),
+        # 19.8 GiB more, and not 45 GiB.
+        (TrafficLimitKind.THROTTLE, 2**14, (60 + 44, 40 + 35)),
+        (None, None, (160, 120)),
+    ],
+)
+def test_traffic_that_is_refused_or_slowed_down_is_expected_to_stay_so(
+    costs, tenant, at, old, kind, rate, expected
+):
+    at(HALF_TIME)
+    spend_cents(tenant.id, 60)
+    use_bytes(tenant.id, FREE_INGRESS + 40 * INGRESS_A_CENT, meter="egress_bytes")
+    know_until(tenant, HALF_TIME)
+    if kind is not None:
+        limit = {"kind": kind, "reason": "Used up.", "bytes_per_s": rate}
+        set_traffic_limit(organization_id=tenant.id, source=TrafficLimitSource.BUDGET, **limit)
+    lines = {line["meter"]: line["forecast_minor"] for line in costs()["lines"]}
+    assert (lines["ingress_bytes"], lines["egress_bytes"]) == expected
+
+
+def test_a_cluster_that_serves_nobody_has_no_more_traffic(costs, tenant, at, old):
+    at(HALF_TIME)
+    with organization_scope(tenant.id):
+        made = [
+            create_cluster(actor=system_actor(tenant.id), name=name).cluster
+            for name in ("served", "suspended")
+        ]
+        Cluster.objects.filter(pk=made[1].pk).update(suspend_wanted=True)
+    for cluster in made:
+        use_bytes(tenant.id, 20 * GIB, cluster_id=cluster.pk)
+    know_until(tenant, HALF_TIME)
+    more = {
+        line["cluster"]: int(line["forecast_quantity"]) - int(line["quantity"])
+        for line in costs()["lines"]
+    }
+    assert more == {"served": 20 * GIB, "suspended": 0}
+
+
+def test_clusters_parts_of_the_bill_sum_to_it_where_a_budget_caps_it(
+    costs, tenant, at, make_budget, old
+):
+    make_budget(100)
+    at(HALF_TIME)
+    know_until(tenant, HALF_TIME)
+    for name, cents in (("a", 90), ("b", 30)):
+        use_bytes(tenant.id, (40 + cents) * INGRESS_A_CENT, cluster_id=f"cl_{name * 20}")
+    use_bytes(
+        tenant.id, FREE_STORAGE + 12 * STORAGE_A_CENT, meter="storage_byte_minutes", principal=""
+    )
+    shown = costs()
+    parts = {share["cluster_id"]: share["billed_minor"] for share in shown["by_cluster"]}
+    later = {share["cluster_id"]: share["forecast_minor"] for share in shown["by_cluster"]}
+    assert sum(parts.values()) == shown["total_minor"] == 100
+    assert sum(later.values()) == shown["forecast_minor"]
+    # What is stored is billed in full, and each has its share of the traffic that is left.
+    assert parts[cluster_of(tenant.id)] == 12
+    assert parts["cl_" + "a" * 20] > parts["cl_" + "b" * 20] > 0
+    assert all(later[cluster_id] >= part for cluster_id, part in parts.items())
 
 
 def test_a_young_organization_is_extrapolated_from_its_own_days(costs, tenant, at):

@@ -145,3 +145,20 @@ def test_a_forecast_never_lets_less_be_spent_than_there_is(spent, amount, more):
     caps = [Cap(amount, 0)]
     now = rules.billed_minor(spent, caps)
     assert rules.billed_minor(later, caps, known_kept_minor=spent.kept_minor) >= now
+
+
+def test_of_a_capped_bill_each_has_what_it_keeps_and_its_share_of_the_traffic():
+    spent = {"a": Spent(60, 5), "b": Spent(20, 0), "c": Spent(0, 7)}
+    assert rules.share_billed(spent, 92) == {"a": 65, "b": 20, "c": 7}
+    assert rules.share_billed(spent, 12 + 4) == {"a": 5 + 3, "b": 1, "c": 7}
+    # A budget of an earlier promise covers what is kept, too.
+    assert sum(rules.share_billed(spent, 6).values()) == 6
+
+
+@given(st.dictionaries(st.text(), amounts_of_parts, min_size=1), st.data())
+def test_shares_of_a_bill_sum_to_it_and_are_no_more_than_was_spent(spent_by, data):
+    total = sum(spent.total_minor for spent in spent_by.values())
+    billed = data.draw(st.integers(0, total))
+    shares = rules.share_billed(spent_by, billed)
+    assert sum(shares.values()) == billed
+    assert all(0 <= share <= spent_by[key].total_minor for key, share in shares.items())

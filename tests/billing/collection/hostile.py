@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from billing.allowances.enforcement import enforce_allowances
 from billing.collection import gateway as gateway_module
+from billing.collection.advances import judge_payers
 from billing.collection.tasks import catch_up_events
 from billing.models import CardAccount
 from billing.periods import next_month, starts_at
@@ -45,6 +46,8 @@ from tests.metering.console.world import Used, publish_day, use_minute
 BEGIN = datetime(2026, 9, 2, 1, tzinfo=UTC)
 VAT_RATES = ("DE=19",)
 INGRESS = "ingress_bytes"
+# What a card serves before it has paid, in minor units: less than a month of the larger amounts.
+LIMIT = 1_000
 ISSUED_AFTER = timedelta(days=3, hours=1)
 
 
@@ -106,6 +109,7 @@ class Service:
             stripe_api_key=SECRET_KEY,
             stripe_webhook_secret=WEBHOOK_SECRET,
             stripe_api_base=self.server.base,
+            unproved_payer_limit_minor=LIMIT,
         )
         self._replace(django_settings, "FRESHET", dataclasses.replace(config(), billing=billing))
         gateway_module._answers.cache_clear()
@@ -196,6 +200,7 @@ class Service:
         today = self.clock.now.date()
         self.used.setdefault(today.replace(day=1), []).append((today, used))
         enforce_allowances()
+        judge_payers()
 
     # Time.
 
@@ -209,6 +214,7 @@ class Service:
         self.customers[0].world.deliver()
         self.customers[0].world.work()
         enforce_allowances()
+        judge_payers()
 
     def move(self, **passed: float) -> None:
         """Lets time pass in which nothing runs."""

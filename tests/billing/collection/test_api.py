@@ -33,7 +33,14 @@ def client(world, api):
 
 
 def test_a_card_is_given_on_stripes_page_and_known_afterwards(world, client):
-    nothing = {"collector": "stripe", "card": None, "can_manage": False}
+    nothing = {
+        "collector": "stripe",
+        "card": None,
+        "can_manage": False,
+        "refusal": "",
+        "advance_minor": None,
+        "currency": "USD",
+    }
     assert body(client.request("GET", "/payment-method")) == nothing
     url = body(client.request("POST", "/payment-method/setup"))["url"]
     assert url.startswith(world.server.base)
@@ -46,6 +53,9 @@ def test_a_card_is_given_on_stripes_page_and_known_afterwards(world, client):
         "collector": "stripe",
         "card": {"brand": "visa", "last4": "4242", "expires_month": 12, "expires_year": 2034},
         "can_manage": True,
+        "refusal": "",
+        "advance_minor": None,
+        "currency": "USD",
     }
     with organization_scope(world.id):
         assert PayerOrganization.objects.filter(until=None).count() == 1

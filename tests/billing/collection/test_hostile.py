@@ -19,17 +19,22 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from billing.allowances.enforcement import enforce_allowances
 from billing.catalog import GIB
 from billing.choices import AllowanceKind, DunningStage, InvoiceKind
+from billing.collection.advances import judge_payers, owed_by
 from billing.collection.reconciliation import reconcile_money
 from billing.collection.refunds import request_refund
 from billing.errors import RefundTooLarge
 from billing.models import (
     AllowanceShare,
+    CardAccount,
     Dunning,
     Invoice,
     MissingInvoice,
     MoneyDifference,
+    Payer,
+    PayerOrganization,
     Payment,
     PaymentAttempt,
     UnpaidInvoice,
@@ -37,7 +42,7 @@ from billing.models import (
 from billing.models.collection import LIVE_STATES
 from billing.receivables.services import payments_of, record_payment, refundable_minor
 from console.base.common.tenancy import organization_scope, system_scope
-from tests.billing.collection.hostile import INGRESS, Service
+from tests.billing.collection.hostile import INGRESS, LIMIT, Service
 from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER, DISPUTED, GOOD
 from tests.billing.receivables import ledgers
 
@@ -103,6 +108,32 @@ class Hostile(RuleBasedStateMachine):
     def open_another(self, mailbox):
         if len(self.service.customers) < CUSTOMERS_MAX:
             self.service.open_customer(mailbox)
+
+    @rule(who=which, mailbox=st.sampled_from(("ada", "bea")))
+    def open_another_with_the_same_card(self, who, mailbox):
+        """A card that owes in one organization opens no other one."""
+        customer = self.customer(who)
+        if len(self.service.customers) == CUSTOMERS_MAX:
+            return
+        with organization_scope(customer.id):
+            account = CardAccount.objects.filter(pk=customer.id).exclude(method_id="").first()
+            if account is None:
+                return
+            # The card has to be known as the one that is charged, and not only at Stripe.
+            owes = (
+                PayerOrganization.objects.filter(
+                    until=None, payer__fingerprint=account.fingerprint
+                ).exists()
+                and UnpaidInvoice.objects.filter(ended_at=None).exclude(since=None).exists()
+            )
+        self.service.heal()
+        another = self.service.open_customer(mailbox)
+        another.world.give_card(next(one for one in CARDS if one.endswith(account.last4)))
+        with organization_scope(another.id):
+            given = CardAccount.objects.get(pk=another.id)
+            pays = PayerOrganization.objects.filter(until=None).exists()
+        assert given.fingerprint == account.fingerprint
+        assert not (owes and pays)
 
     @rule(who=which, number=st.sampled_from(CARDS))
     def give_card(self, who, number):
@@ -268,7 +299,28 @@ class Hostile(RuleBasedStateMachine):
             with organization_scope(customer.id):
                 totals = Invoice.objects.filter(kind=InvoiceKind.INVOICE)
                 invoiced = sum(totals.values_list("total_minor", flat=True))
+                # What is charged in advance is credit, once it is entered.
+                payments = Payment.objects.filter(method="card")
+                invoiced += sum(payments.values_list("unapplied_minor", flat=True))
+                live = PaymentAttempt.objects.filter(first_invoice=None, state__in=LIVE_STATES)
+                invoiced += sum(live.values_list("amount_minor", flat=True))
             assert sum(charges.values()) <= invoiced
+
+    @invariant()
+    def a_card_that_has_not_paid_serves_no_more_than_its_limit(self):
+        enforce_allowances()
+        judge_payers()
+        with system_scope():
+            unproved = Payer.objects.filter(proved_at=None).values_list("pk", flat=True)
+            links = PayerOrganization.objects.filter(until=None, payer_id__in=list(unproved))
+            owners: dict[str, list[str]] = {}
+            for payer_id, owner in links.values_list("payer_id", "organization_id"):
+                owners.setdefault(payer_id, []).append(owner)
+        for group in owners.values():
+            owed = sum(one.total_minor for one in owed_by(group).values())
+            if owed >= LIMIT:
+                ours = [one for one in self.service.customers if one.id in group]
+                assert all(self.service.is_refused(customer) for customer in ours)
 
     @invariant()
     def every_debt_is_on_the_calendar_after_two_beats(self):
@@ -313,14 +365,13 @@ class Hostile(RuleBasedStateMachine):
         pools: dict[object, int] = {}
         trials: dict[str, int] = {}
         for share in shares:
-            if share.kind == AllowanceKind.TRIAL:
-                mailbox = self.service.mailboxes[share.organization_id]
-                trials[mailbox] = trials.get(mailbox, 0) + int(share.of_trial)
-            else:
+            mailbox = self.service.mailboxes[share.organization_id]
+            trials[mailbox] = trials.get(mailbox, 0) + int(share.of_trial)
+            if share.kind == AllowanceKind.POOL:
                 key = (share.month, share.payer_id)
                 # What slips past a trial before traffic is refused is a minute's at most.
-                assert int(share.past_trial) <= MINUTE_OF_TRIAL
-                taken = int(share.quantity) - int(share.past_trial)
+                assert int(share.free_before) - int(share.of_trial) <= MINUTE_OF_TRIAL
+                taken = int(share.quantity) - int(share.free_before)
                 pools[key] = pools.get(key, 0) + taken
         assert all(taken <= FREE for taken in pools.values()), pools
         assert all(taken <= FREE for taken in trials.values()), trials

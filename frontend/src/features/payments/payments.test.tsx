@@ -8,6 +8,7 @@ const METHOD = "GET /api/v1/payment-method";
 const ACCOUNT = "GET /api/v1/account";
 const PAY = "POST /api/v1/invoices/{id}/pay";
 const INVOICE = "GET /api/v1/invoices/{id}";
+const ADVANCE = "POST /api/v1/payment-method/advance";
 const ID = "inv_3k2jq7v5xw4mzn6yt2ba";
 
 const left = vi.fn();
@@ -46,6 +47,24 @@ test("without a card one is given on a page of Stripe", async () => {
   const { user } = visit("/billing");
   await user.click(await screen.findByRole("button", { name: "Add a card" }));
   await expect.poll(() => left.mock.calls).toHaveLength(1);
+});
+
+test("a card that does not pay for the organization is said to be one, and why", async () => {
+  change(METHOD, (method) => Object.assign(method, { refusal: "unpaid" }));
+  visit("/billing");
+  expect(await screen.findByText(/has unpaid invoices in another organization/)).toBeVisible();
+  expect(screen.getByText(/what is left of its trial/)).toBeVisible();
+});
+
+test("what could not be charged in advance is paid by a button, or leads to the bank", async () => {
+  change(METHOD, (method) => Object.assign(method, { advance_minor: 2600 }));
+  const { user } = visit("/billing");
+  await user.click(await screen.findByRole("button", { name: "Pay $26.00 in advance" }));
+  expect(await screen.findByText("$26.00 is paid")).toBeVisible();
+  const url = "https://hooks.stripe.com/redirect/authenticate/src_2";
+  answer(ADVANCE, { ...exampleOf(ADVANCE), state: "requires_action", url });
+  await user.click(screen.getByRole("button", { name: "Pay $26.00 in advance" }));
+  await expect.poll(() => left.mock.calls).toEqual([[url]]);
 });
 
 test("a page of Stripe that does not open is said so", async () => {

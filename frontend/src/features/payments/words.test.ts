@@ -1,8 +1,17 @@
 import { expect, test } from "vitest";
 import { exampleOf } from "@/testing/contract";
-import { brandName, dunned, expiryWords, outcomeWords, readableReference } from "./words";
+import {
+  brandName,
+  dunned,
+  expiryWords,
+  outcomeWords,
+  readableReference,
+  refusalWords,
+} from "./words";
 
 const declined = exampleOf("GET /api/v1/account", "ACardWasDeclined");
+// A moment of the examples: the card is charged again after it.
+const NOW = Date.parse("2026-12-04T12:00:00Z");
 const attempt = exampleOf("POST /api/v1/invoices/{id}/pay");
 
 test("nothing is said where nothing is unpaid", () => {
@@ -10,7 +19,7 @@ test("nothing is said where nothing is unpaid", () => {
 });
 
 test("what is unpaid is said with what happens next, in the order of time", () => {
-  expect(dunned(declined)).toEqual({
+  expect(dunned(declined, NOW)).toEqual({
     owed: "$12.50 of an invoice is unpaid since 4 Dec 2026.",
     now: "The card was declined. Nothing is held up so far.",
     next: [
@@ -19,7 +28,17 @@ test("what is unpaid is said with what happens next, in the order of time", () =
     ],
   });
   const late = { ...declined, next_charge_at: "2026-12-20T00:00:00Z" };
-  expect(dunned(late)?.next[1]).toMatch(/^The card is charged again/);
+  expect(dunned(late, NOW)?.next[1]).toMatch(/^The card is charged again/);
+});
+
+test("what is due by now is said to be charged now", () => {
+  const due = { ...declined, next_charge_at: "2026-12-04T11:59:00Z" };
+  expect(dunned(due, NOW)?.next[0]).toBe("The card is being charged again.");
+});
+
+test("why a card does not pay is said without a name", () => {
+  expect(refusalWords("")).toBeUndefined();
+  expect(refusalWords("unpaid")).toMatch(/^This card has unpaid invoices in another organization/);
 });
 
 test("who has no card does not read when it is charged", () => {
@@ -50,7 +69,7 @@ test("who has roles in projects alone reads what holds and what follows, and no 
   };
   const words = dunned({ ...declined, ...hidden });
   expect(words?.owed).toBe("An invoice of the organization is unpaid since 4 Dec 2026.");
-  expect(words?.next).toEqual(dunned(declined)?.next);
+  expect(words?.next).toEqual(dunned(declined, NOW)?.next);
 });
 
 test("what became of a payment is said unless it succeeded", () => {
@@ -60,6 +79,8 @@ test("what became of a payment is said unless it succeeded", () => {
   expect(outcomeWords({ ...attempt, ...failed })).toBe(
     "The card was declined. Insufficient funds.",
   );
+  const twice = { ...failed, message: "Your card was declined." };
+  expect(outcomeWords({ ...attempt, ...twice })).toBe("Your card was declined.");
   expect(outcomeWords({ ...attempt, state: "canceled" })).toMatch(/Nothing was charged/);
   expect(outcomeWords({ ...attempt, state: "unknown" })).toMatch(/is being made/);
 });

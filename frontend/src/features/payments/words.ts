@@ -5,6 +5,7 @@ import type {
   FailureKind,
   InvoicePayment,
   PaymentAttempt,
+  PaymentMethod,
 } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
 import { utcDay, utcTime } from "@/lib/format/utc";
@@ -55,14 +56,14 @@ export interface Dunned {
   next: string[];
 }
 
-/** Returns what is unpaid, and what follows; undefined where nothing is unpaid. */
-export function dunned(account: Account): Dunned | undefined {
+/** Returns what is unpaid, and what follows after `now`; undefined where nothing is unpaid. */
+export function dunned(account: Account, now = Date.now()): Dunned | undefined {
   const { stage, unpaid_since, failure } = account;
   if (stage === "paid" || unpaid_since === null) return undefined;
   return {
     owed: `${owedBy(account)} unpaid since ${utcDay(new Date(unpaid_since))}.`,
     now: [failure && failureWords(failure), HOLDS[stage]].filter(Boolean).join(" "),
-    next: nextOf(account),
+    next: nextOf(account, now),
   };
 }
 
@@ -73,11 +74,15 @@ function owedBy({ unpaid_minor, currency, unpaid_invoice_ids: { length } }: Acco
   return length > 1 ? `${amount} of ${String(length)} invoices are` : `${amount} of an invoice is`;
 }
 
-function nextOf({ failure, next_charge_at, next_step }: Account): string[] {
+function nextOf({ failure, next_charge_at, next_step }: Account, now: number): string[] {
   const sentences: { at: string; words: string }[] = [];
   // Without a card nothing is charged then, but for one that is added meanwhile.
   if (next_charge_at !== null && failure !== "no_payment_method") {
-    const words = `The card is charged again on ${utcMoment(next_charge_at)}.`;
+    // After another card was given, it is due at once: a charge is made within a minute.
+    const words =
+      Date.parse(next_charge_at) > now
+        ? `The card is charged again on ${utcMoment(next_charge_at)}.`
+        : "The card is being charged again.";
     sentences.push({ at: next_charge_at, words });
   }
   if (next_step !== null) {
@@ -88,12 +93,35 @@ function nextOf({ failure, next_charge_at, next_step }: Account): string[] {
   return sentences.sort((a, b) => Date.parse(a.at) - Date.parse(b.at)).map(({ words }) => words);
 }
 
+/** Why a card does not pay for the organization yet, which has its trial until then. */
+const REFUSALS: Record<Exclude<PaymentMethod["refusal"], "">, string> = {
+  unpaid:
+    "This card has unpaid invoices in another organization. Pay them there, and the card pays " +
+    "here within a minute.",
+  small_debts:
+    "This card owes small amounts in many other organizations. Once some of them are paid, the " +
+    "card pays here.",
+  disputed:
+    "A payment by this card is disputed at its bank. Once the bank has decided, the card pays " +
+    "here.",
+  unproved:
+    "This card has paid too little so far for what other organizations use with it. Once it has " +
+    "paid there, it pays here.",
+};
+
+/** Returns why a card does not pay for the organization; undefined where it does. */
+export const refusalWords = (refusal: PaymentMethod["refusal"]): string | undefined =>
+  refusal === "" ? undefined : REFUSALS[refusal];
+
 /** Returns what became of a payment, where it is not over or was in vain. */
 export function outcomeWords({ state, failure, message }: PaymentAttempt): string | undefined {
   if (state === "succeeded") return undefined;
   if (state === "requires_action") return "Your bank's page opens, on which you confirm it.";
-  if (state === "failed")
-    return [failure && failureWords(failure), message].filter(Boolean).join(" ");
+  if (state === "failed") {
+    // The bank's text often says itself that the card was declined.
+    const isSaid = failure === "declined" && message.includes("declined");
+    return [failure && !isSaid && failureWords(failure), message].filter(Boolean).join(" ");
+  }
   if (state === "canceled") return "The payment was canceled. Nothing was charged.";
   return "The payment is being made. This page shows when it is over.";
 }

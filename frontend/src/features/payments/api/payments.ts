@@ -52,6 +52,23 @@ export function useManageCard(): UseMutationResult<void, Error, void> {
   });
 }
 
+/** Charges the card in advance. Where the bank asks for it, leads to the page of the bank. */
+export function usePayInAdvance(): UseMutationResult<PaymentAttempt, Error, void> {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => body(api.POST("/api/v1/payment-method/advance")),
+    onSuccess: ({ url }) => {
+      if (url !== null) leaveFor(url);
+    },
+    onSettled: () =>
+      Promise.all(
+        [keys.account, keys.payments, keys.paymentMethod].map((queryKey) =>
+          client.invalidateQueries({ queryKey }),
+        ),
+      ),
+  });
+}
+
 /** What is to be paid: an invoice, alone or with every older one that is open. */
 export interface PayInput {
   invoiceId: string;
