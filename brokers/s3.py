@@ -89,6 +89,25 @@ class S3Objects:
                 body: bytes = stream.read(bytes_max)
         return body
 
+    def read_part(self, key: str, start: int, length: int) -> bytes:
+        """So many bytes from `start` on, fewer at the object's end. Raises `FileNotFoundError`."""
+        return self._read_range(key, f"bytes={start}-{start + length - 1}")[0]
+
+    def read_end(self, key: str, length: int) -> tuple[bytes, int]:
+        """The last bytes, all of a shorter object, and its size. Raises `FileNotFoundError`."""
+        return self._read_range(key, f"bytes=-{length}")
+
+    def _read_range(self, key: str, span: str) -> tuple[bytes, int]:
+        """The bytes of a range, as HTTP names it, and the object's size."""
+        with _as_os_error(key):
+            answer = self._client().get_object(
+                Bucket=self.location.bucket, Key=self._key(key), Range=span
+            )
+            body: bytes = answer["Body"].read()
+        # `bytes 0-99/1234`; a store that sends all of it names no range.
+        whole = answer.get("ContentRange", f"/{len(body)}")
+        return body, int(whole.rpartition("/")[2])
+
     def list(self, prefix: str) -> Iterator[str]:
         """The keys that begin with `prefix`, in order.
 

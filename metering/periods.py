@@ -12,6 +12,8 @@ HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 # Provisional minutes are kept so long, and then to the end of their day.
 MINUTES_KEPT = 8 * DAY
+# Files of agents, and hours in the files of roll-ups, are kept so long: 25 months.
+FILES_KEPT = 770 * DAY
 
 
 def day_start(day: date) -> datetime:

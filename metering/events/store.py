@@ -42,6 +42,22 @@ class RemovingStore(UsageStore, Protocol):
         """Removes the objects whose keys begin with `prefix`; returns how many there were."""
 
 
+class PartStore(RemovingStore, Protocol):
+    """A store that reads parts of objects too."""
+
+    def read_part(self, key: str, start: int, length: int) -> bytes:
+        """So many bytes of an object from `start` on, fewer at its end.
+
+        Raises `FileNotFoundError`.
+        """
+
+    def read_end(self, key: str, length: int) -> tuple[bytes, int]:
+        """The last bytes of an object, all of a shorter one, and its size.
+
+        Raises `FileNotFoundError`.
+        """
+
+
 class FolderUsageStore:
     """A store in a folder, which the first write makes. Any number of processes may use it."""
 
@@ -71,6 +87,19 @@ class FolderUsageStore:
     def get(self, key: str) -> bytes:
         """See `UsageStore`."""
         return self._path(key).read_bytes()
+
+    def read_part(self, key: str, start: int, length: int) -> bytes:
+        """See `PartStore`."""
+        with self._path(key).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def read_end(self, key: str, length: int) -> tuple[bytes, int]:
+        """See `PartStore`."""
+        with self._path(key).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - length))
+            return file.read(), size
 
     def list(self, prefix: str) -> Iterator[str]:
         """See `UsageStore`."""

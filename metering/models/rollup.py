@@ -8,7 +8,7 @@ from django.db import models
 
 from console.base.common.clock import now
 from console.base.common.ids import ID_CHARS_MAX, new_id
-from metering.choices import QualityKind, RunState
+from metering.choices import HoursIn, QualityKind, RunState
 from metering.querysets import RollupPointerQuerySet
 
 CELL_CHARS_MAX = 32
@@ -25,6 +25,13 @@ class RollupRun(models.Model):
     day = models.DateField()
     state = models.CharField(
         max_length=16, choices=RunState.choices, default=RunState.RUNNING.value
+    )
+    # A process of the release before publishes hours as rows, and does not know this column.
+    hours_in = models.CharField(
+        max_length=8,
+        choices=HoursIn.choices,
+        default=HoursIn.FILES.value,
+        db_default=HoursIn.TABLE.value,
     )
     # Who runs it: host and process.
     holder = models.CharField(max_length=255, blank=True)

@@ -11,11 +11,17 @@ from datetime import date, timedelta
 from console.base.common.clock import now
 from console.base.common.conf import config
 from console.base.common.tenancy import system_scope
-from metering.choices import RunState
+from metering.choices import HoursIn, RunState
 from metering.events.keys import cell_prefix, day_prefix, log_prefix
 from metering.events.store import RemovingStore
-from metering.models import FileCoverage, Reconciliation, RollupRun, UsageFile
-from metering.periods import to_ms
+from metering.models import (
+    FileCoverage,
+    Reconciliation,
+    RollupPointer,
+    RollupRun,
+    UsageFile,
+)
+from metering.periods import FILES_KEPT, to_ms
 from metering.services.ingest import usage_store
 from metering.services.run_folders import parse_folder, run_store
 
@@ -23,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 # Longer than a month stays open. The runs' reports stay in PostgreSQL.
 FOLDERS_KEPT = timedelta(days=45)
-# As long as usage files are kept. Until then a row can be traced to its files and lanes.
-FILES_KEPT = timedelta(days=770)
 # Several times as many as eight agents write in a day.
 FILES_A_PASS = 50_000
 
@@ -38,14 +42,19 @@ def prune_usage() -> tuple[int, int]:
 
 
 def prune_folders() -> int:
-    """Removes folders of runs that ended long ago, except those with conflicting rows.
+    """Removes folders of runs that ended long ago; returns how many.
 
-    Returns how many.
+    It keeps those with conflicting rows, and for 25 months those that have the hours of their day.
     """
     last, store = now() - FOLDERS_KEPT, run_store()
     folders = sorted({folder for key in store.list("day=") if (folder := parse_folder(key))})
     old = [folder for folder in folders if folder.day < last.date()]
-    done_with = [folder for folder in old if _is_done_with(folder.run_id)]
+    kept_from = (now() - FILES_KEPT).date()
+    with_hours = RollupPointer.objects.filter(day__gte=kept_from, run__hours_in=HoursIn.FILES)
+    needed = set(with_hours.values_list("run_id", flat=True))
+    done_with = [
+        folder for folder in old if folder.run_id not in needed and _is_done_with(folder.run_id)
+    ]
     for folder in done_with:
         store.remove(f"{folder.key}/")
     return len(done_with)

@@ -1,8 +1,9 @@
 """Publishes a roll-up: makes its rows a day's current ones, in one transaction, if all checks pass.
 
-The steps are: lock, copy into the staging table, check, add versioned rows, move the pointer.
-Readers follow the pointer, so they see the old rows until the commit and all new rows after it.
-Rows that were published before never change: invoices name them.
+The steps are: check the files, lock, copy days into the staging table, check, add versioned rows,
+move the pointer. Hours stay in the run's files. Readers follow the pointer, so they see the old
+rows and hours until the commit and all new ones after it. Rows that were published before never
+change: invoices name them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ from console.base.common.tenancy import system_scope
 from metering.choices import Granularity, RunState, UsageMeter
 from metering.errors import Check, PublishRefused, RollupBusy, RollupFailed
 from metering.models import RollupPointer, RollupRun
-from metering.periods import DAY, HOUR_MS, day_start, to_ms
+from metering.periods import DAY, day_start, to_ms
+from metering.services.run_checks import HoursContent, read_content
 from metering.services.running import fold_run
 
 LOCK = "usage_rollup"
 # Rows that are turned into CSV at once: they bound the memory, whatever the size of the day.
 ROWS_A_BATCH = 50_000
-FOLDERS = {Granularity.HOUR.value: "hours", Granularity.DAY.value: "days"}
+DAYS = Granularity.DAY.value
 # What identifies a row within its run and granularity, in the order that `row_id` hashes. Ids of
 # published rows follow from it, so that neither the columns nor their order may ever change.
 KEY = ["cluster_id", "topic_id", "principal", "meter", "window_start_ms", "billed"]
@@ -55,28 +57,13 @@ FROM metering_stagedrow WHERE run_id = %s
 """
 # What was copied, as PostgreSQL counts it: compared with the job's report.
 TOTALS = """
-SELECT granularity, meter, count(*), sum(quantity) FROM metering_stagedrow
-WHERE run_id = %s GROUP BY 1, 2
+SELECT meter, count(*), sum(quantity) FROM metering_stagedrow WHERE run_id = %s GROUP BY 1
 """
-# Rows that no correct job writes: outside of the day, not one hour or day long, not at a full hour,
-# without an owner, or below zero.
+# Rows that no correct job writes: not of the day, without an owner, or below zero.
 MISPLACED = """
 SELECT count(*) FROM metering_stagedrow WHERE run_id = %(run)s AND (
-    window_start_ms < %(start)s OR window_end_ms > %(end)s
-    OR window_end_ms - window_start_ms
-        <> CASE granularity WHEN 'hour' THEN %(hour)s ELSE %(end)s - %(start)s END
-    OR (window_start_ms - %(start)s) %% %(hour)s <> 0
+    window_start_ms <> %(start)s OR window_end_ms <> %(end)s
     OR organization_id = '' OR cluster_id = '' OR quantity < 0)
-"""
-# Places whose hours do not sum to their day. Charts show hours and invoices count days, so that the
-# two must agree.
-DIFFERING = """
-SELECT count(*) FROM (
-    SELECT FROM metering_stagedrow WHERE run_id = %s
-    GROUP BY organization_id, cluster_id, topic_id, principal, meter, billed
-    HAVING coalesce(sum(quantity) FILTER (WHERE granularity = 'hour'), 0)
-        <> coalesce(sum(quantity) FILTER (WHERE granularity = 'day'), 0)
-) AS places
 """
 
 
@@ -93,6 +80,9 @@ def publish_run(
     where a check fails, and `RollupFailed` where the job's files cannot be read. Each rolls all of
     it back.
     """
+    # Before the transaction: it reads all hours.
+    hours = read_content(output, run.day)
+    _refuse_other_cells(run, hours.cells)
     with system_scope():
         # The lock comes first: what is read below stays true only while no other run of the day
         # can be published. The caller holds the session's lock of the same name, which is lost
@@ -122,7 +112,7 @@ def publish_run(
         # The checks read the staged rows: what PostgreSQL holds, and not what the job's files were
         # meant to hold. They come before `ADD_ROWS`, because published rows cannot be removed.
         _stage_rows(run, output)
-        checks = _check_run(run, report)
+        checks = _check_run(run, report, hours)
         if not all(check.passed for check in checks):
             raise PublishRefused(checks)
         _execute_statement(ADD_ROWS, [run.pk])
@@ -164,14 +154,13 @@ def row_id(run_id: str, granularity: str, key: Sequence[object]) -> str:
 
 
 def _stage_rows(run: RollupRun, output: Path) -> None:
-    """Copies the hours and days in the job's files into the staging table.
+    """Copies the days in the job's files into the staging table.
 
     By COPY, which for the many rows of a day is far faster than INSERT.
     """
     with connection.cursor() as cursor, cursor.copy(COPY_ROWS) as copy:
-        for granularity, folder in FOLDERS.items():
-            for batch in _read_batches(output / folder):
-                copy.write(_encode_csv(run, granularity, batch))
+        for batch in _read_batches(output / "days"):
+            copy.write(_encode_csv(run, batch))
 
 
 def _read_batches(folder: Path) -> Iterator[pa.Table]:
@@ -185,18 +174,22 @@ def _read_batches(folder: Path) -> Iterator[pa.Table]:
         raise RollupFailed(message) from error
 
 
-def _encode_csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
-    # A roll-up is of one cell. Rows of another one would get ids and a pointer of this cell.
-    others = set(rows.column("cell").unique().to_pylist()) - {run.cell}
+def _refuse_other_cells(run: RollupRun, cells: Iterable[str]) -> None:
+    """A roll-up is of one cell. Rows of another one would get ids and a pointer of this cell."""
+    others = set(cells) - {run.cell}
     if others:
         message = f"the job wrote rows of other cells: {sorted(map(str, others))}"
         raise RollupFailed(message)
+
+
+def _encode_csv(run: RollupRun, rows: pa.Table) -> bytes:
+    _refuse_other_cells(run, rows.column("cell").unique().to_pylist())
     keys = zip(*(rows.column(name).to_pylist() for name in KEY), strict=True)
     count = rows.num_rows
     columns = {
-        "id": pa.array([row_id(run.pk, granularity, key) for key in keys], pa.string()),
+        "id": pa.array([row_id(run.pk, DAYS, key) for key in keys], pa.string()),
         "run_id": pa.array([run.pk] * count, pa.string()),
-        "granularity": pa.array([granularity] * count, pa.string()),
+        "granularity": pa.array([DAYS] * count, pa.string()),
         **{name: rows.column(name) for name in VALUES},
         # Text, because the CSV writer has no decimals of 38 digits.
         "quantity": rows.column("quantity").cast(pa.string()),
@@ -207,25 +200,15 @@ def _encode_csv(run: RollupRun, granularity: str, rows: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _check_run(run: RollupRun, report: dict[str, Any]) -> list[Check]:
-    """The job's own checks, then checks of the staged rows against the job's report."""
+def _check_run(run: RollupRun, report: dict[str, Any], hours: HoursContent) -> list[Check]:
+    """The job's own checks, then checks of its hours and of the staged days against its report."""
     rows = _query_rows(TOTALS, [run.pk])
-    counts = dict.fromkeys(FOLDERS, 0)
-    totals: dict[str, dict[str, str]] = {granularity: {} for granularity in FOLDERS}
-    for granularity, meter, count, total in rows:
-        counts[granularity] += count
-        totals[granularity][meter] = str(total)
     start = day_start(run.day)
-    span = {"run": run.pk, "start": to_ms(start), "end": to_ms(start + DAY), "hour": HOUR_MS}
+    span = {"run": run.pk, "start": to_ms(start), "end": to_ms(start + DAY)}
     misplaced = _query_rows(MISPLACED, span)[0][0]
-    differing = _query_rows(DIFFERING, [run.pk])[0][0]
-    unknown = sorted({meter for _, meter, _, _ in rows} - set(UsageMeter.values))
-    # A meter that sums to 0 may be missing on either side.
-    control = {meter: n for meter, n in report["control_totals"].items() if int(n)}
-    copied = {
-        granularity: {meter: n for meter, n in by_meter.items() if int(n)}
-        for granularity, by_meter in totals.items()
-    }
+    meters = {meter for meter, _, _ in rows} | hours.totals.keys()
+    control = _nonzero_totals({meter: int(n) for meter, n in report["control_totals"].items()})
+    copied = _nonzero_totals({meter: int(total) for meter, _, total in rows})
     return [
         *(
             Check(check["name"], bool(check["passed"]), str(check["detail"]))
@@ -234,14 +217,19 @@ def _check_run(run: RollupRun, report: dict[str, Any]) -> list[Check]:
         _equal_check(
             "published_run", (run.pk, run.day.isoformat()), (report["run_id"], report["day"])
         ),
-        _equal_check("published_hours", counts["hour"], report["hours"]),
-        _equal_check("published_days", counts["day"], report["days"]),
-        _equal_check("published_hour_totals", copied["hour"], control),
-        _equal_check("published_day_totals", copied["day"], control),
-        _equal_check("published_days_are_sums_of_hours", differing, 0),
-        _equal_check("published_windows", misplaced, 0),
-        _equal_check("published_meters", unknown, []),
+        _equal_check("published_hours", hours.rows, report["hours"]),
+        _equal_check("published_days", sum(count for _, count, _ in rows), report["days"]),
+        _equal_check("published_hour_totals", _nonzero_totals(hours.totals), control),
+        _equal_check("published_day_totals", copied, control),
+        _equal_check("published_days_are_sums_of_hours", hours.differing, 0),
+        _equal_check("published_windows", misplaced + hours.misplaced, 0),
+        _equal_check("published_meters", sorted(meters - set(UsageMeter.values)), []),
     ]
+
+
+def _nonzero_totals(totals: Mapping[str, int]) -> dict[str, int]:
+    """Totals by meter without those of 0: such a meter may be missing on either side."""
+    return {meter: total for meter, total in totals.items() if total}
 
 
 def _equal_check(name: str, actual: object, expected: object) -> Check:

@@ -1,13 +1,16 @@
-"""Usage as the API lists it: rolled-up rows of published days, and minutes of other days.
+"""Usage as the API lists it: rolled-up usage of published days, and minutes of other days.
 
-Each list is one statement, so that a day that is published at this moment counts once.
+Each list is one statement, so that a day that is published at this moment counts once. Hours of
+published days are in files (`published_hours.py`): the statement says of which runs, and of which
+clusters there may be any. What it does not name is not read.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from django.db import connection
@@ -17,9 +20,11 @@ from psycopg import sql
 from console.base.accounts.principals import names_of_principals
 from console.base.common.clock import now
 from console.base.common.conf import config
-from metering.choices import UNITS, Granularity
+from metering.choices import UNITS, Granularity, HoursIn
 from metering.models import JudgedHour
-from metering.periods import DAY, HOUR, next_month
+from metering.periods import DAY, FILES_KEPT, HOUR, next_month
+from metering.services.hour_files import PublishedDay
+from metering.services.published_hours import FileQuery, HourRow, list_file_hours
 
 MINUTE, MONTH = "minute", "month"
 GRANULARITIES = (MINUTE, Granularity.HOUR.value, Granularity.DAY.value, MONTH)
@@ -41,6 +46,26 @@ FROM unnest(%s::text[], %s::text[]) AS topic (cluster_id, topic_id)
 JOIN metering_topicname USING (cluster_id, topic_id)
 """
 FILTERS = ("cluster_id", "topic_id", "principal", "meter", "billed")
+# Of which runs hours are read from files, and of which clusters: those that usage files have an
+# entry of, or that used what is billed. Row security binds both tables. One row, also where the
+# list has none.
+FILES_BESIDE = """
+SELECT beside.days, beside.clusters, used.* FROM (
+    SELECT
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                pointer.day, run.id, coalesce((run.report ->> 'hours')::bigint, 0)
+            ) ORDER BY pointer.day), '[]')
+         FROM metering_rolluppointer AS pointer JOIN metering_rolluprun AS run ON run.id = run_id
+         WHERE pointer.cell = %(cell)s AND NOT pointer.early AND run.hours_in = %(files)s
+             AND pointer.day BETWEEN %(first_day)s AND %(last_day)s) AS days,
+        (SELECT coalesce(jsonb_agg(DISTINCT cluster_id), '[]') FROM (
+            SELECT organization_id, cluster_id FROM metering_clustercoverage
+            UNION ALL
+            SELECT organization_id, cluster_id FROM metering_runningmonth
+         ) AS metered
+         WHERE organization_id = %(organization)s {filters}) AS clusters
+) AS beside LEFT JOIN ({list}) AS used ON true
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +93,10 @@ After = tuple[datetime, str, str, str, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class UsageItem:
-    """How much of a meter was used in a window. `id` is set where it is one rolled-up row."""
+    """How much of a meter was used in a window.
+
+    `id` is set where it is one rolled-up row, or an hour that is a part of one.
+    """
 
     id: str | None
     window_start: datetime
@@ -96,9 +124,36 @@ class UsageItem:
         return (self.window_start, self.meter, *places, self.billed)
 
 
-def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> list[UsageItem]:
-    """At most `limit` items in the order of time, beginning after the place `after`."""
-    statement = _statement(query, after)
+@dataclass(frozen=True, slots=True)
+class UsagePage:
+    """Items in the order of time. The next page begins after the place `after`, if there is one."""
+
+    items: list[UsageItem]
+    after: After | None
+
+
+def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> UsagePage:
+    """At most `limit` items, beginning after the place `after`.
+
+    A page of hours may have fewer, although there are more: reading files takes a bounded time.
+    Raises `Unavailable` where the files of hours cannot be read.
+    """
+    # One row more than the page has says whether there is a next page.
+    rows, behind = _read_rows(query, limit=limit + 1, after=after)
+    page, more = rows[:limit], len(rows) > limit
+    # Columns 2 to 4 of a row are the cluster, the topic and the principal, by `ORDER`.
+    topics = topic_names((row[2], row[3]) for row in page)
+    principals = names_of_principals(
+        query.organization_id, {row[4] for row in page}, of_people=query.clusters is None
+    )
+    items = [_item(query, row, topics, principals) for row in page]
+    return UsagePage(items, items[-1].place if more else behind)
+
+
+def _read_rows(
+    query: UsageQuery, *, limit: int, after: After | None
+) -> tuple[list[HourRow], After | None]:
+    """The first `limit` rows behind a place, and the place up to which fewer ones are complete."""
     behind = zip(ORDER, after, strict=True) if after else ()
     parameters: dict[str, Any] = {
         "organization": query.organization_id,
@@ -110,15 +165,55 @@ def list_usage(query: UsageQuery, *, limit: int, after: After | None = None) -> 
         **{name: getattr(query, name) for name in FILTERS},
         **{f"after_{name}": value for name, value in behind},
     }
+    statement = _statement(query, after)
+    if query.granularity == Granularity.HOUR:
+        return _read_with_files(query, statement, parameters, limit=limit, after=after)
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        rows = cursor.fetchall()
-    # Columns 2 to 4 of a row are the cluster, the topic and the principal, by `ORDER`.
-    topics = topic_names((row[2], row[3]) for row in rows)
-    principals = names_of_principals(
-        query.organization_id, {row[4] for row in rows}, of_people=query.clusters is None
+        return cursor.fetchall(), None
+
+
+def _read_with_files(
+    query: UsageQuery,
+    statement: sql.Composed,
+    parameters: dict[str, Any],
+    *,
+    limit: int,
+    after: After | None,
+) -> tuple[list[HourRow], After | None]:
+    """The rows of a statement, and those of files."""
+    start: datetime = parameters["start"]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.SQL(FILES_BESIDE).format(list=statement, filters=_cluster_conditions(query)),
+            parameters
+            | {
+                "files": HoursIn.FILES.value,
+                "first_day": max(start.date(), (now() - FILES_KEPT).date()),
+                "last_day": query.end.date(),
+            },
+        )
+        answer = cursor.fetchall()
+    # Both are in each row.
+    days, clusters = map(json.loads, answer[0][:2])
+    rows = [row[2:] for row in answer if row[2] is not None]
+    filters = {name: getattr(query, name) for name in FILTERS if name != "cluster_id"}
+    files = FileQuery(
+        organization_id=query.organization_id,
+        clusters=clusters,
+        days=[PublishedDay(date.fromisoformat(day), *run) for day, *run in days],
+        start=start,
+        # A full page of rows leaves out what is later, in files too.
+        end=rows[-1][0] if len(rows) == limit else query.end,
+        grouped=GROUPS[query.group_by],
+        filters={name: value for name, value in filters.items() if value is not None},
     )
-    return [_item(query, row, topics, principals) for row in rows]
+    of_files, read_until = list_file_hours(files, limit=limit, after=after)
+    if read_until is not None:
+        rows = [row for row in rows if row[0] < read_until]
+    # All rows of an hour are from one place, and in order there.
+    merged = sorted([*rows, *of_files], key=lambda row: row[0])[:limit]
+    return merged, None if read_until is None else (read_until, "", "", "", "", False)
 
 
 def complete_until(query: UsageQuery) -> datetime | None:
@@ -268,7 +363,15 @@ def _filter_conditions(query: UsageQuery) -> sql.Composable:
     conditions: list[sql.Composable] = [
         sql.SQL("AND {} = {}").format(sql.Identifier(name), sql.Placeholder(name))
         for name in filters
+        if name != "cluster_id"
     ]
+    return sql.SQL(" ").join([*conditions, _cluster_conditions(query)])
+
+
+def _cluster_conditions(query: UsageQuery) -> sql.Composable:
+    conditions: list[sql.Composable] = []
+    if query.cluster_id is not None:
+        conditions.append(sql.SQL("AND cluster_id = %(cluster_id)s"))
     if query.clusters is not None:
         conditions.append(sql.SQL("AND cluster_id = ANY(%(clusters)s)"))
     return sql.SQL(" ").join(conditions)

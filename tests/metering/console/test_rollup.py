@@ -27,7 +27,7 @@ from metering.services.ingest import ingest_usage
 from metering.services.month_usage import month_totals
 from metering.services.publishing import row_id
 from metering.services.rollup import roll_up, roll_up_recent_days
-from metering.services.run_folders import MANIFEST, RunFolder
+from metering.services.run_folders import HOURS, MANIFEST, RunFolder, run_store
 from metering.services.usage import UsageQuery, list_usage
 from tests.metering.console.conftest import NOON
 from tests.metering.console.files import Block, Window, overwrite
@@ -63,6 +63,8 @@ def emit(agent, numbers, *, at=NOON, quantity=100, windows=(), incarnation=1):
 
 def rows(granularity, run=None):
     """(meter, hours since noon) → quantity, of the current run or of another."""
+    if granularity == "hour":
+        return hours_in_files(run or RollupPointer.objects.get().run)
     with system_scope():
         matches = UsageRow.objects.filter(granularity=granularity, billed=True).order_by(
             "window_start"
@@ -72,6 +74,15 @@ def rows(granularity, run=None):
             (row.meter, int((row.window_start - NOON).total_seconds()) // 3600): int(row.quantity)
             for row in matches
         }
+
+
+def hours_in_files(run):
+    table = pq.read_table(RunFolder(run.day, run.pk).path(HOURS))
+    return {
+        (row["meter"], (row["window_start_ms"] - T) // HOUR_MS): int(row["quantity"])
+        for row in table.to_pylist()
+        if row["billed"]
+    }
 
 
 def test_a_day_is_published_by_hour_and_by_day(agent):
@@ -91,7 +102,7 @@ def test_a_day_is_published_by_hour_and_by_day(agent):
     assert manifest.key in {file.key for file in rollup_inputs([run.pk])}
     assert not StagedRow.objects.exists()
     assert any("stage 1 of 1" in line for line in said)
-    assert "published 4 hours and 2 days" in said[-1]
+    assert "published 4 hours in files and 2 days" in said[-1]
     with system_scope():
         assert len(usage_row_ids("org_a", "cl_a", "ingress_bytes", TODAY)) == 1
         row = UsageRow.objects.get(granularity="day", meter="ingress_bytes")
@@ -109,7 +120,6 @@ def test_twice_is_once(agent):
     assert len(second.inputs) == 2
     assert f"nothing new is published, {first.pk} has the same rows" in said[-1]
     assert RollupPointer.objects.get().run == first
-    assert rows("hour", second) == {}
 
 
 def test_a_file_that_came_late_makes_a_new_run_and_keeps_the_old_rows(agent):
@@ -179,7 +189,7 @@ def listed(organization_id):
     start = NOON.replace(hour=0)
     query = UsageQuery(organization_id, start, start + DAY, group_by="meter", billed=True)
     with system_scope():
-        return [(item.provisional, item.quantity) for item in list_usage(query, limit=10)]
+        return [(item.provisional, item.quantity) for item in list_usage(query, limit=10).items]
 
 
 def test_quality_is_kept_with_the_run(agent, store):
@@ -232,6 +242,30 @@ def day_above_its_hours(report, output):
     change_table(output, "days", change)
 
 
+def hours_above_their_day(report, output):
+    def change(rows):
+        of_meter = [row for row in rows if row["meter"] == "ingress_bytes"]
+        of_meter[0]["principal"] = "User:somebody else"
+
+    change_table(output, "hours", change)
+
+
+def hour_below_zero(report, output):
+    def change(rows):
+        of_meter = [row for row in rows if row["meter"] == "ingress_bytes"]
+        of_meter[0]["quantity"] -= 1_000
+        of_meter[1]["quantity"] += 1_000
+
+    change_table(output, "hours", change)
+
+
+def day_that_is_an_hour(report, output):
+    def change(rows):
+        rows[0]["window_end_ms"] = rows[0]["window_start_ms"] + HOUR_MS
+
+    change_table(output, "days", change)
+
+
 def window_of_another_day(report, output):
     def change(rows):
         rows[0]["window_start_ms"] += 24 * HOUR_MS
@@ -258,6 +292,9 @@ def unknown_meter(report, output):
         own_check_failed,
         other_day,
         day_above_its_hours,
+        hours_above_their_day,
+        hour_below_zero,
+        day_that_is_an_hour,
         window_of_another_day,
         unknown_meter,
     ],
@@ -273,7 +310,6 @@ def test_what_fails_a_check_is_not_published(agent, change):
     assert QualityResult.objects.filter(run=run, passed=False, kind=QualityKind.CHECK).exists()
     assert not RollupPointer.objects.exists()
     assert not StagedRow.objects.exists()
-    assert rows("hour", run) == {}
     assert roll_up(day=TODAY, job=plain_job).state == RunState.PUBLISHED
 
 
@@ -284,12 +320,30 @@ def test_rows_of_another_cell_and_rows_that_cannot_be_read_are_refused(agent):
     def other_cell(report, output):
         change_table(output, "days", lambda rows: [row.update(cell="elsewhere") for row in rows])
 
+    def hours_of_another_cell(report, output):
+        change_table(output, "hours", lambda rows: [row.update(cell="elsewhere") for row in rows])
+
     def unreadable(report, output):
         next((output / "hours").iterdir()).write_bytes(b"PAR1")
 
-    for change, words in [(other_cell, "other cells"), (unreadable, "cannot be read")]:
+    for change, words in [
+        (other_cell, "other cells"),
+        (hours_of_another_cell, "other cells"),
+        (unreadable, "cannot be read"),
+    ]:
         with pytest.raises(RollupFailed, match=words):
             roll_up(day=TODAY, job=spoiled_job(change))
+
+
+def test_hours_that_are_lost_come_back_with_the_next_roll_up(agent):
+    emit(agent, [0, 1])
+    first = roll_up(day=TODAY, job=plain_job)
+    hours = rows("hour")
+    assert len(hours) == 2
+    run_store().remove(f"{RunFolder(first.day, first.pk).key}/{HOURS}/part-1")
+    assert rows("hour") != hours
+    assert roll_up(day=TODAY, job=plain_job).state == RunState.UNCHANGED
+    assert rows("hour") == hours
 
 
 def test_an_interrupted_run_counts_for_nothing(agent):

@@ -1,5 +1,6 @@
 """`GET /usage`: published rows, minutes in front of them, sums of both; and where a row is from."""
 
+from copy import copy
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -301,8 +302,18 @@ def row_of(tenant, **fields):
         return UsageRow.objects.get(cluster_id=CL, **fields)
 
 
+def hour_from_before(day, start, quantity):
+    """A row of an hour, as roll-ups added them when hours were in PostgreSQL."""
+    hour = copy(day)
+    hour.pk, hour.granularity, hour.quantity = "ur_" + "h" * 20, "hour", quantity
+    hour.window_start, hour.window_end = start, start + HOUR
+    with organization_scope(day.organization_id):
+        hour.save(force_insert=True)
+    return hour
+
+
 def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
-    row = row_of(tenant, granularity="hour", meter=INGRESS, window_start=NOON)
+    row = hour_from_before(row_of(tenant, granularity="day", meter=INGRESS), NOON, 4)
     document = api().get(f"/usage/rows/{row.pk}").json()
     assert (document["quantity"], document["granularity"], document["topic"]) == (
         "4",
@@ -329,6 +340,16 @@ def test_a_row_leads_to_its_files_and_lanes(api, tenant, traced):
             "until": "2026-11-20T22:00:00Z",
         }
     ]
+
+
+def test_an_hour_leads_to_the_row_of_its_day(api, tenant, traced):
+    query = {"granularity": "hour", "cluster_id": CL, "meter": INGRESS}
+    items = shown(api().get("/usage", query=query))
+    assert [(item["window_start"], item["quantity"]) for item in items] == [
+        ("2026-11-20T12:00:00Z", "4"),
+        ("2026-11-20T22:00:00Z", "4"),
+    ]
+    assert {item["id"] for item in items} == {row_of(tenant, granularity="day", meter=INGRESS).pk}
 
 
 def test_a_days_row_leads_to_all_files_of_the_day(api, tenant, traced):
