@@ -8,18 +8,22 @@ from datetime import date, datetime
 
 from billing.allowances.services import read_allowances
 from billing.budgets.caps import budget_caps
-from billing.budgets.rules import billed_minor
-from billing.forecast import forecast_totals
+from billing.budgets.rules import billed_minor, share_billed
+from billing.catalog import TRAFFIC
+from billing.choices import Meter
+from billing.forecast import HeldTraffic, forecast_totals
 from billing.models import PriceVersion
 from billing.money import Key, allocate_amount
 from billing.periods import month_of, next_month, starts_at
-from billing.rating import RatedLine, rate_totals, spent_on
+from billing.rating import RatedLine, Spent, rate_totals, spent_on
 from billing.spending import DayShares, known_until, month_usage
 from console.base.accounts.models import Organization
 from console.base.accounts.principals import names_of_principals
+from console.base.accounts.traffic import LimitInForce
 from console.base.common.clock import now, unix_ms
 from metering.services.month_usage import Parts, Totals, accruing_rates
 from metering.services.usage import topic_names
+from provisioning.choices import Intent
 from provisioning.models import Cluster
 
 # The topics and the principals that are named, by amount; the others are one share together.
@@ -49,7 +53,8 @@ class MeterPart:
 class Share:
     """A part of what the lines cost: of a cluster, a topic or principal of it, or a day.
 
-    A share without any of these is that of all others together, which are not named.
+    A share without any of these is that of all others together, which are not named. Shares of
+    clusters have their parts of the month's total and of its forecast.
     """
 
     meters: list[MeterPart]
@@ -60,6 +65,8 @@ class Share:
     principal: str | None = None
     principal_name: str | None = None
     day: date | None = None
+    billed_minor: int | None = None
+    forecast_minor: int | None = None
 
     @property
     def amount_minor(self) -> int:
@@ -112,22 +119,26 @@ def estimate_month(
 
     usage = month_usage(organization_id, first, rated_lines, parts_max=SHARES_MAX)
     until = known_until(organization_id)
+    known = _clusters(organization_id, (cluster_id for cluster_id, _ in usage.totals))
     rated = expected = usage.lines
     if first == month_of(now()):
-        expected = rated_lines(_forecast_quantities(organization_id, first, usage.totals, until))
-    names = _cluster_names(organization_id, (line.cluster_id for line in rated))
+        expected = rated_lines(
+            _forecast_quantities(organization_id, first, usage.totals, until, known)
+        )
+    names = {cluster_id: cluster.name for cluster_id, cluster in known.items()}
     spent, forecast = spent_on(rated), spent_on(expected)
     caps = budget_caps(organization_id, first) if clusters is None else []
     total_minor = billed_minor(spent, caps)
+    forecast_minor = billed_minor(forecast, caps, known_kept_minor=spent.kept_minor)
     return Estimate(
         month=first,
         currency=catalog.currency,
         lines=_cost_lines(rated, expected, names),
         beyond_budget_minor=spent.total_minor - total_minor,
         total_minor=total_minor,
-        forecast_minor=billed_minor(forecast, caps, known_kept_minor=spent.kept_minor),
+        forecast_minor=forecast_minor,
         by_meter=_by_meter(rated),
-        by_cluster=_by_cluster(rated, names),
+        by_cluster=_by_cluster(rated, expected, names, total_minor, forecast_minor),
         by_topic=_by_topic(rated, usage.by_topic, names),
         by_principal=_by_principal(
             organization_id, rated, usage.by_principal, names, of_people=clusters is None
@@ -150,17 +161,37 @@ def _forecast_quantities(
     month: date,
     totals: Totals,
     until: datetime | None,
+    clusters: Mapping[str, Cluster],
 ) -> Totals:
     """The quantities to expect at the end of the current month."""
-    created_at = Organization.objects.get(pk=organization_id).created_at
-    since = max(starts_at(month), created_at)
+    organization = Organization.objects.get(pk=organization_id)
+    since = max(starts_at(month), organization.created_at)
+    limit = organization.traffic_limit
+    refused = {
+        (cluster_id, meter)
+        for cluster_id, meter in totals
+        if _is_refused(meter, limit, clusters.get(cluster_id))
+    }
     return forecast_totals(
         totals,
         accruing_rates(organization_id),
         since_ms=unix_ms(since),
         until_ms=unix_ms(max(until or now(), since)),
         end_ms=unix_ms(starts_at(next_month(month))),
+        held=HeldTraffic(refused, None if limit is None else limit.bytes_per_s),
     )
+
+
+def _is_refused(meter: str, limit: LimitInForce | None, cluster: Cluster | None) -> bool:
+    """Whether a cluster has no traffic of a meter at present: it serves nobody, or a limit of its
+    organization refuses it."""
+    if meter not in TRAFFIC:
+        return False
+    if cluster is not None and not (cluster.may_run and cluster.intent == Intent.ACTIVE):
+        return True
+    if limit is None:
+        return False
+    return limit.refuses_produce if meter == Meter.INGRESS else limit.refuses_fetch
 
 
 def _cost_lines(
@@ -183,15 +214,50 @@ def _by_meter(lines: list[RatedLine]) -> list[MeterPart]:
     return _sum_parts(_part_of(line) for line in lines)
 
 
-def _by_cluster(lines: list[RatedLine], names: Mapping[str, str]) -> list[Share]:
+def _by_cluster(
+    lines: list[RatedLine],
+    expected: list[RatedLine],
+    names: Mapping[str, str],
+    total_minor: int,
+    forecast_minor: int,
+) -> list[Share]:
     parts: dict[str, list[MeterPart]] = {}
     for line in lines:
         parts.setdefault(line.cluster_id, []).append(_part_of(line))
+    spent, later = _spent_by_cluster(lines), _spent_by_cluster(expected)
+    billed = share_billed(spent, total_minor)
+    more = share_billed(_growth(spent, later), forecast_minor - total_minor)
     shares = [
-        Share(of_cluster, cluster_id=cluster_id, cluster=names.get(cluster_id, cluster_id))
+        Share(
+            of_cluster,
+            cluster_id=cluster_id,
+            cluster=names.get(cluster_id, cluster_id),
+            billed_minor=billed.get(cluster_id, 0),
+            forecast_minor=billed.get(cluster_id, 0) + more.get(cluster_id, 0),
+        )
         for cluster_id, of_cluster in parts.items()
     ]
     return sorted(shares, key=lambda share: (-share.amount_minor, share.cluster_id or ""))
+
+
+def _spent_by_cluster(lines: Iterable[RatedLine]) -> dict[str, Spent]:
+    by_cluster: dict[str, list[RatedLine]] = {}
+    for line in lines:
+        by_cluster.setdefault(line.cluster_id, []).append(line)
+    return {cluster_id: spent_on(of_cluster) for cluster_id, of_cluster in by_cluster.items()}
+
+
+def _growth(before: Mapping[str, Spent], after: Mapping[str, Spent]) -> dict[str, Spent]:
+    """What clusters spend more, or nothing: one may get a greater part of what is free."""
+    nothing = Spent()
+    growth = {}
+    for cluster_id, spent in after.items():
+        had = before.get(cluster_id, nothing)
+        growth[cluster_id] = Spent(
+            max(0, spent.traffic_minor - had.traffic_minor),
+            max(0, spent.kept_minor - had.kept_minor),
+        )
+    return growth
 
 
 def _by_day(lines: list[RatedLine], shares: DayShares) -> list[Share]:
@@ -310,6 +376,7 @@ def _greatest_shares(
     return {key: named[key] for key in ranked}, [others] if others.amount_minor else []
 
 
-def _cluster_names(organization_id: str, cluster_ids: Iterable[str]) -> dict[str, str]:
+def _clusters(organization_id: str, cluster_ids: Iterable[str]) -> dict[str, Cluster]:
     rows = Cluster.objects.for_organization(organization_id).filter(pk__in=set(cluster_ids))
-    return dict(rows.values_list("id", "name"))
+    shown = rows.only("pk", "name", "intent", "suspended", "suspend_wanted")
+    return {cluster.pk: cluster for cluster in shown}

@@ -6,11 +6,12 @@ What a month costs has two parts: *traffic* (ingress and egress), which a budget
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from billing.choices import BudgetAction, BudgetState
+from billing.money import Key, allocate_amount
 from billing.rating import Spent
 from console.base.accounts.choices import TrafficLimitKind
 
@@ -99,6 +100,22 @@ def billed_minor(spent: Spent, caps: Iterable[Cap], *, known_kept_minor: int | N
     """What a month is billed that costs `spent`, before taxes."""
     most = most_billed(caps, kept_minor=spent.kept_minor, known_kept_minor=known_kept_minor)
     return spent.total_minor if most is None else min(spent.total_minor, most)
+
+
+def share_billed(spent_by: Mapping[Key, Spent], billed: int) -> dict[Key, int]:
+    """Which part of a month's bill each of those has who spent it: a cluster, for example.
+
+    Each has what is kept in full, and of the traffic that is billed its share by what it spent.
+    Where a budget covers all of the bill, and less is billed than is kept, each has its share of
+    all. The shares sum to `billed`, which is at most what all spent; without any spending there
+    are none.
+    """
+    traffic = {key: spent.traffic_minor for key, spent in spent_by.items()}
+    kept_minor = sum(spent.kept_minor for spent in spent_by.values())
+    if billed < kept_minor:
+        return allocate_amount(billed, {key: spent.total_minor for key, spent in spent_by.items()})
+    shares = allocate_amount(billed - kept_minor, traffic)
+    return {key: spent.kept_minor + shares.get(key, 0) for key, spent in spent_by.items()}
 
 
 def base_of(spent: Spent, cap: Cap | None) -> int:

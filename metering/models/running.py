@@ -14,6 +14,7 @@ from console.base.common.ids import ID_CHARS_MAX
 from metering.choices import PartKind, UsageMeter
 from metering.models.rollup import CELL_CHARS_MAX
 from metering.models.rows import METER_CHARS_MAX
+from metering.ranks import rank_of_row
 
 
 def _quantity() -> models.DecimalField[Any, Any]:
@@ -110,6 +111,21 @@ class MonthPart(UsagePart):
     pk = models.CompositePrimaryKey("organization_id", "cluster_id", "month", "kind", "name")
     # The month's first day.
     month = models.DateField()
+    # Most updates leave it as it is, and touch no index then.
+    rank = models.GeneratedField(
+        expression=rank_of_row(), output_field=models.SmallIntegerField(), db_persist=True
+    )
+
+    class Meta:
+        indexes = (
+            models.Index(
+                fields=["organization_id", "cluster_id", "month", "kind", "-rank"],
+                name="parts_by_rank",
+            ),
+            models.Index(
+                fields=["organization_id", "month", "kind", "-rank"], name="parts_of_all_by_rank"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.cluster_id} {self.month:%Y-%m} {self.name}"

@@ -35,6 +35,8 @@ Weights = Mapping[tuple[str, str], float]
 
 # A sleeping cluster is metered once an hour. A meter without newer minutes than this has no rate.
 RATE_AGE_MAX = timedelta(hours=3)
+# So many times as many parts as are named are looked at first.
+LOOKED = 4
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ def greatest_parts(
         "month": month_start(month),
         "limit": limit,
         "clusters": clusters,
+        "looked": LOOKED * limit,
     }
     key = (organization_id, month_start(month), limit, tuple(clusters))
     choice: Sequence[ChosenPart] | None = chosen_parts.get(key)

@@ -7,6 +7,7 @@ that read.
 from __future__ import annotations
 
 from metering.choices import PART_METERS, Granularity, PartKind
+from metering.ranks import COUNTS_FOR, rank_of
 
 FINAL_DAYS = "SELECT day FROM metering_rolluppointer WHERE cell = %(cell)s AND NOT early"
 _COLUMNS = ", ".join(PART_METERS)
@@ -296,12 +297,31 @@ GROUP BY cluster_id
 
 
 def _greatest(kind: str) -> str:
-    # Narrow rows, because each is copied once to be compared.
-    return f"""(SELECT part.kind, part.cluster_id, part.name, {_COST} AS cost
-    FROM rate JOIN metering_monthpart AS part ON part.cluster_id = rate.cluster_id
-        AND part.month = %(month)s AND part.kind = %({kind})s
-    WHERE part.organization_id = %(organization)s
-    ORDER BY cost DESC, part.cluster_id, part.name LIMIT %(limit)s)"""
+    """The dearest parts of a kind, of two looks.
+
+    The first one reads the `looked` parts of the highest ranks: as much as the `limit`-th of them
+    costs, the dearest cost at least. The second one reads all parts that may cost as much, by their
+    rank. The lowest rank is a column, because row security lets no index compare with an
+    expression of functions that might tell what they are given.
+    """
+    parts = f"""metering_monthpart AS part WHERE part.organization_id = %(organization)s
+            AND part.month = %(month)s AND part.kind = %({kind})s"""
+    # No part of a cluster in which nothing costs anything.
+    least = "coalesce(least.cost, 0) / nullif(rate.cost_max, 0)"
+    return f"""{kind}_least AS (
+    SELECT {_COST} AS cost FROM rate
+        JOIN (SELECT * FROM {parts} ORDER BY part.rank DESC LIMIT %(looked)s) AS part
+        USING (cluster_id)
+    ORDER BY cost DESC OFFSET %(limit)s - 1 LIMIT 1
+), {kind}_rate AS MATERIALIZED (
+    SELECT rate.*, {rank_of(least)} - 1 AS rank_min
+    FROM rate LEFT JOIN {kind}_least AS least ON true
+), {kind}_chosen AS (
+    SELECT part.kind, part.cluster_id, part.name, part.cost FROM {kind}_rate AS rate, LATERAL (
+        SELECT part.kind, part.cluster_id, part.name, {_COST} AS cost FROM {parts}
+            AND part.cluster_id = rate.cluster_id AND part.rank >= rate.rank_min OFFSET 0
+    ) AS part ORDER BY part.cost DESC, part.cluster_id, part.name LIMIT %(limit)s
+)"""
 
 
 NAMED_PARTS = f"""
@@ -310,9 +330,13 @@ WITH chosen AS MATERIALIZED (
         AS chosen (kind, cluster_id, name)
 )
 {_NAMED}"""
+# The most that what counts for 1 in a rank costs in a cluster.
+_COST_MAX = ", ".join(f"{meter} / {COUNTS_FOR[meter]!r}" for meter in PART_METERS)
 GREATEST_PARTS = f"""
-WITH rate AS (
-    SELECT * FROM unnest(%(clusters)s::text[], {_WEIGHTS}) AS rate (cluster_id, {_COLUMNS})
-), chosen AS MATERIALIZED ({_greatest("topic")} UNION ALL {_greatest("principal")}
+WITH rate AS MATERIALIZED (
+    SELECT *, greatest({_COST_MAX}) AS cost_max
+    FROM unnest(%(clusters)s::text[], {_WEIGHTS}) AS rate (cluster_id, {_COLUMNS})
+), {_greatest("topic")}, {_greatest("principal")}, chosen AS MATERIALIZED (
+    SELECT * FROM topic_chosen UNION ALL SELECT * FROM principal_chosen
 )
 {_NAMED}"""

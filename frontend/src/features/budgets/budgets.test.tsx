@@ -64,7 +64,9 @@ test("a budget that stops clients is explained and has to be understood", async 
   await user.click(panel.getByRole("radio", { name: /suspend produce and fetch/ }));
   expect(panel.getByText(/Storage and partitions go on being billed/)).toBeVisible();
   expect(
-    panel.getByText(/\$0\.60 are spent already: produce and fetch are suspended at once/),
+    panel.getByText(
+      /\$0\.60 are spent already, and stay billed: produce and fetch are suspended at once/,
+    ),
   ).toBeVisible();
   await user.click(panel.getByRole("button", { name: "Create budget" }));
   expect(panel.getByText("Confirm it before saving")).toBeVisible();

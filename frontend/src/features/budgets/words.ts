@@ -80,6 +80,8 @@ export function consequences(
       "producers get this budget's name.",
     "Consumers stay in their groups, offsets are committed, and no record is lost.",
     "Usage is evaluated twice a minute. Traffic that slips past the amount is not billed.",
+    "Traffic of this month from before you save is billed, also beyond the amount, as far as it " +
+      "is counted then: the meter is up to three minutes behind.",
     "Storage and partitions go on being billed, also beyond the amount. Delete topics to end that.",
     ENDS,
   ];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { CostLine } from "@/lib/api/types";
-import { clusterCost, meterTotal } from "./clusters";
+import { meterTotal, monthCost } from "./clusters";
 
 const line = (cluster_id: string, meter: string, amount_minor: number): CostLine => ({
   cluster_id,
@@ -21,9 +21,18 @@ const lines = [
   line("cl_a", "egress_bytes", 1),
 ];
 
-test("a cluster without lines costs nothing", () => {
-  expect(clusterCost({ lines }, "cl_a")).toEqual({ soFar: 6, forecast: 12 });
-  expect(clusterCost({ lines }, "cl_c")).toEqual({ soFar: 0, forecast: 0 });
+const share = { meters: [], amount_minor: 33, billed_minor: 3, forecast_minor: 4 };
+const month = {
+  total_minor: 12,
+  forecast_minor: 20,
+  beyond_budget_minor: 30,
+  by_cluster: [{ ...share, cluster_id: "cl_a", cluster: "orders" }],
+};
+
+test("a cluster has its part of what a budget leaves to be billed", () => {
+  expect(monthCost(month, "cl_a")).toEqual({ soFar: 3, forecast: 4, beyond: 30 });
+  expect(monthCost(month, "cl_c")).toEqual({ soFar: 0, forecast: 0, beyond: 0 });
+  expect(monthCost(month)).toEqual({ soFar: 12, forecast: 20, beyond: 30 });
 });
 
 test("a meter is summed over clusters", () => {

@@ -195,7 +195,8 @@ function Consequences(props: ConsequencesProps): ReactElement {
     <Note tone={atOnce ? "failed" : "waking"}>
       <strong>
         {atOnce
-          ? `${formatMoney(spentMinor, currency)} are spent already: ${AT_ONCE[action]}`
+          ? `${formatMoney(spentMinor, currency)} are spent already, and stay billed: ` +
+            AT_ONCE[action]
           : "What happens at the amount"}
       </strong>
       {consequences(action, amount ?? 0, currency).map((line) => (

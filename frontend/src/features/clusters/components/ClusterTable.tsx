@@ -1,10 +1,13 @@
+import { Group } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 import { CopyText } from "@/components/CopyText";
 import { type Column, DataTable } from "@/components/DataTable";
 import { Moment } from "@/components/Moment";
 import { PhaseMark } from "@/components/PhaseMark";
+import { StateMark } from "@/components/StateMark";
 import type { Cluster } from "@/lib/api/types";
+import { trafficLimitOf } from "../traffic";
 
 interface Props {
   clusters: readonly Cluster[] | undefined;
@@ -37,6 +40,21 @@ function columnsOf(projects: Props["projects"]): Column<Cluster>[] {
   ];
 }
 
+/** The phase, and beside it that traffic is refused or slowed down. */
+function State({ cluster }: { cluster: Cluster }): ReactElement {
+  const limit = trafficLimitOf(cluster);
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <PhaseMark phase={cluster.status.phase} />
+      {limit && (
+        <StateMark tone="suspended" title={limit.reason}>
+          {limit.mark}
+        </StateMark>
+      )}
+    </Group>
+  );
+}
+
 const COLUMNS: Column<Cluster>[] = [
   {
     id: "name",
@@ -51,9 +69,9 @@ const COLUMNS: Column<Cluster>[] = [
   {
     id: "state",
     header: "State",
-    width: 130,
+    width: 190,
     sortBy: (cluster) => cluster.status.phase,
-    cell: (cluster) => <PhaseMark phase={cluster.status.phase} />,
+    cell: (cluster) => <State cluster={cluster} />,
   },
   {
     id: "since",

@@ -1,6 +1,7 @@
 import type { ReactElement, ReactNode } from "react";
 import { Note, NoteMore } from "@/components/Note";
 import type { Cluster } from "@/lib/api/types";
+import { trafficLimitOf } from "../traffic";
 
 interface Props {
   cluster: Cluster;
@@ -8,43 +9,28 @@ interface Props {
   action?: ReactNode;
 }
 
-const EFFECTS = [
-  {
-    type: "FetchSuspended",
-    effect:
-      "Producers and consumers are refused with POLICY_VIOLATION. Consumers stay in their groups " +
-      "and go on by themselves, offsets are committed, and every record is kept. What is stored " +
-      "goes on being billed.",
-  },
-  {
-    type: "ProduceSuspended",
-    effect:
-      "Producers are refused with POLICY_VIOLATION. Consumers go on reading, offsets are " +
-      "committed, and every record is kept.",
-  },
-  {
-    type: "Throttled",
-    effect:
-      "Producers and consumers are slowed down to this rate together. Nothing is refused, and " +
-      "all of it is billed.",
-  },
-];
-
 /** Says that traffic is refused or slowed down and why, because of a budget or an unpaid bill. */
 export function TrafficLimited({ cluster, action }: Props): ReactElement | null {
-  const { conditions } = cluster.status;
-  for (const { type, effect } of EFFECTS) {
-    const condition = conditions.find((shown) => shown.type === type && shown.status !== "false");
-    if (condition) {
-      return (
-        <div role="status" style={{ marginBottom: 14 }}>
-          <Note tone="suspended" action={action}>
-            {condition.message}
-            <NoteMore>{effect}</NoteMore>
-          </Note>
-        </div>
-      );
-    }
-  }
-  return null;
+  const limit = trafficLimitOf(cluster);
+  if (!limit) return null;
+  return <TrafficNote reason={limit.reason} effect={limit.effect} action={action} />;
+}
+
+interface NoteProps {
+  /** Why, and what ends it. */
+  reason: string;
+  effect: string;
+  action?: ReactNode;
+}
+
+/** A limit of traffic: why it holds and who can lift it, and what clients get meanwhile. */
+export function TrafficNote({ reason, effect, action }: NoteProps): ReactElement {
+  return (
+    <div role="status" style={{ marginBottom: 14 }}>
+      <Note tone="suspended" action={action}>
+        {reason}
+        <NoteMore>{effect}</NoteMore>
+      </Note>
+    </div>
+  );
 }

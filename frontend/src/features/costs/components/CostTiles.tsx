@@ -4,6 +4,7 @@ import { Tile, Tiles } from "@/components/Tile";
 import type { Costs } from "@/lib/api/types";
 import { formatMoney } from "@/lib/format/money";
 import { monthName, utcDayOfMonth, utcTime } from "@/lib/format/utc";
+import { FORECAST_BASIS, monthCost } from "../clusters";
 import { ROWS, rowsOfMonth } from "../links";
 
 interface Props {
@@ -16,19 +17,20 @@ interface Props {
 
 /** The tiles of a month's amounts. */
 export function CostTiles({ costs, before, present }: Props): ReactElement {
+  const cost = costs && monthCost(costs);
   return (
     <Tiles>
       <Tile
         label={present ? "So far" : "In all"}
         value={
-          costs && (
+          cost && (
             <Link
               to="/usage"
               search={rowsOfMonth(costs.month)}
               hash={ROWS}
               title="The rows behind it"
             >
-              {formatMoney(costs.total_minor, costs.currency)}
+              {formatMoney(cost.soFar, costs.currency)}
             </Link>
           )
         }
@@ -37,14 +39,14 @@ export function CostTiles({ costs, before, present }: Props): ReactElement {
       {present && (
         <Tile
           label="Forecast"
-          value={costs && formatMoney(costs.forecast_minor, costs.currency)}
-          note="by the end of the month, if usage goes on as before"
+          value={cost && formatMoney(cost.forecast, costs.currency)}
+          note={`by the end of the month, ${FORECAST_BASIS}`}
         />
       )}
-      {costs && costs.beyond_budget_minor > 0 && (
+      {cost && cost.beyond > 0 && (
         <Tile
           label="Not billed"
-          value={formatMoney(costs.beyond_budget_minor, costs.currency)}
+          value={formatMoney(cost.beyond, costs.currency)}
           note="slipped past a suspending budget"
         />
       )}
@@ -55,7 +57,7 @@ export function CostTiles({ costs, before, present }: Props): ReactElement {
             ? "–"
             : before && (
                 <Link to="/usage/costs" search={{ month: before.month }}>
-                  {formatMoney(before.total_minor, before.currency)}
+                  {formatMoney(monthCost(before).soFar, before.currency)}
                 </Link>
               )
         }

@@ -6,7 +6,7 @@ import { formatBytes } from "@/lib/format/bytes";
 import { formatPriced, meterName } from "@/lib/format/meters";
 import { formatMoney } from "@/lib/format/money";
 import { minutesOfMonth, utcDayOfMonth, utcTime } from "@/lib/format/utc";
-import { meterTotal } from "../clusters";
+import { FORECAST_BASIS, meterTotal, monthCost } from "../clusters";
 import { ROWS, rowsOfMonth } from "../links";
 
 const TRAFFIC = ["ingress_bytes", "egress_bytes"] as const;
@@ -20,17 +20,13 @@ interface Props {
 
 /** The tiles of the present month: its cost, its traffic, and what is stored now. */
 export function MonthSoFar({ costs, stored }: Props): ReactElement {
+  const cost = costs && monthCost(costs);
   return (
     <Tiles>
       <Tile
         label="Cost so far"
-        value={
-          costs && <Link to="/usage/costs">{formatMoney(costs.total_minor, costs.currency)}</Link>
-        }
-        note={
-          costs &&
-          `${formatMoney(costs.forecast_minor, costs.currency)} by its end, at the present rate`
-        }
+        value={cost && <Link to="/usage/costs">{formatMoney(cost.soFar, costs.currency)}</Link>}
+        note={cost && `${formatMoney(cost.forecast, costs.currency)} by its end, ${FORECAST_BASIS}`}
       />
       {TRAFFIC.map((meter) => (
         <Tile

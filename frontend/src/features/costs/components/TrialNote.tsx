@@ -44,6 +44,10 @@ export function TrialNote({ costs, prices }: Props): ReactElement | null {
         </>
       )}
       <NoteMore>Left of it: {words.join(", ")}.</NoteMore>
+      <NoteMore>
+        What was used in the trial stays free. With a card the month&apos;s free quantities begin
+        anew, and what is used beyond them is billed.
+      </NoteMore>
     </Note>
   );
 }

@@ -50,10 +50,10 @@ export function UsageRows({ rows, names }: Props): ReactElement {
   );
 }
 
-/** Returns the key of a row. A provisional row has no id yet, so its key is made of its values. */
+/** Returns the key of a row. Its id alone is none: fresh rows have none, hours their day's. */
 function rowKey(row: UsageItem): string {
   const { id, meter, window_start, cluster_id, topic_id, principal } = row;
-  return id ?? [meter, window_start, cluster_id, topic_id, principal, row.billed].join(" ");
+  return [id, meter, window_start, cluster_id, topic_id, principal, row.billed].join(" ");
 }
 
 export function minutesOf({ window_start, window_end }: UsageItem): number {
