@@ -65,7 +65,7 @@ def _run_job(job: str, folder: RunFolder, say: Say, *more: str) -> dict[str, Any
         *(sys.executable, "-m", f"spark_usage.jobs.{job}"),
         *("--day", folder.day.isoformat(), "--run-id", folder.run_id),
         *("--manifest", folder.path(MANIFEST), "--output", folder.path(OUTPUT)),
-        *("--master", usage.spark_master, *more),
+        *("--master", usage.spark_master, "--rows", str(_rows_of(folder)), *more),
         *(f"--conf={setting}" for setting in usage.spark_settings),
     ]
     if usage.spark_jars:
@@ -97,6 +97,12 @@ def _run_job(job: str, folder: RunFolder, say: Say, *more: str) -> dict[str, Any
         message = f"the job ended with status {status}:\n" + "\n".join(tail)
         raise RollupFailed(message)
     return read_report(folder)
+
+
+def _rows_of(folder: RunFolder) -> int:
+    """How many rows the inputs of a run have, by its manifest."""
+    manifest = json.loads(folder.read(MANIFEST))
+    return sum(entry["rows"] for entry in manifest["inputs"])
 
 
 def read_report(folder: RunFolder) -> dict[str, Any]:

@@ -51,6 +51,11 @@ from spark_usage.transforms.versions import mark_superseded
 VERSION = 1
 NAME = "rollup"
 STAGES = 6
+# How rows of hours lie in their files. Readers look for clusters of one organization, and hours.
+HOURS_ORDER = ("organization_id", "cluster_id", "window_start_ms", "meter", "topic_id")
+ROWS_A_GROUP = 16_384
+# Hours are far fewer rows than were read. Each file has a footer that readers read whole.
+PARTITIONS_A_FILE = 16
 
 
 @dataclass(slots=True)
@@ -85,7 +90,7 @@ def roll_up_usage(spark: SparkSession, arguments: argparse.Namespace, progress: 
     with progress.stage("write hours and days"):
         _write_quarantine(extracted, counts, f"{output}/quarantine")
         by_hour = sum_hours(slices, run.day_start_ms)
-        by_hour.write.parquet(f"{output}/hours")
+        _write_hours(by_hour, f"{output}/hours")
         written_hours = _read_table(spark, ROLLUP_SCHEMA, f"{output}/hours")
         summed = sum_days(written_hours, run.day_start_ms)
         summed.write.parquet(f"{output}/days")
@@ -206,6 +211,22 @@ def _write_quarantine(extracted: Extract, counts: Counts, folder: str) -> None:
     for row in sums.collect():
         total = counts.read_totals.get(row["meter"], 0)
         counts.read_totals[row["meter"]] = total + int(row["n"])
+
+
+def _write_hours(by_hour: DataFrame, folder: str) -> None:
+    """Writes hours so that whoever reads those of one cluster reads little else: by cluster and
+    time, in row groups of bounded size."""
+    partitions = int(by_hour.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    ordered = by_hour.repartitionByRange(
+        -(-partitions // PARTITIONS_A_FILE), *HOURS_ORDER
+    ).sortWithinPartitions(*HOURS_ORDER)
+    ordered.write.options(
+        **{
+            "parquet.block.row.count.limit": ROWS_A_GROUP,
+            # Readers compare it, since they read parts of a file alone.
+            "parquet.page.write-checksum.enabled": True,
+        }
+    ).parquet(folder)
 
 
 def _read_table(spark: SparkSession, schema: StructType, folder: str) -> DataFrame:

@@ -32,6 +32,11 @@ DONE, FAILED, REFUSED = 0, 1, 2
 # A task of a driver with the default memory deduplicates this many rows without spilling.
 ROWS_PER_PARTITION = 250_000
 
+# Up to so many rows it costs more to compile a run's code well than well compiled code saves:
+# `tests.bench.rollup` measures both.
+FEW_ROWS = 3_000_000
+COMPILE_LITTLE = "-XX:TieredStopAtLevel=1"
+
 # The variable with settings of Spark as a JSON object.
 SETTINGS_VARIABLE = "SPARK_USAGE_SETTINGS"
 
@@ -49,6 +54,9 @@ def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, help="path or URI of a folder to be made")
     parser.add_argument("--master", help="default: that of spark-submit, and local[*] without one")
     parser.add_argument("--driver-memory", default=DRIVER_MEMORY, help="default: %(default)s")
+    parser.add_argument(
+        "--rows", type=int, help="of all inputs, if known: a run of few rows compiles little"
+    )
     parser.add_argument("--jars", default="", help="folder of further jars, as for s3a://")
     parser.add_argument(
         "--conf",
@@ -69,6 +77,7 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
             f"freshet-{name}",
             master=arguments.master,
             driver_memory=arguments.driver_memory,
+            java_options=java_options_for(arguments.rows),
             jars=arguments.jars,
             settings=_settings_of(arguments.conf),
         )
@@ -92,6 +101,11 @@ def main(name: str, job: Job, stages: int, arguments: argparse.Namespace) -> int
     if spark is not None:
         spark.stop()
     return status
+
+
+def java_options_for(rows: int | None) -> str:
+    """The options of the JVM of a run over so many rows; None where nobody knows how many."""
+    return COMPILE_LITTLE if rows is not None and rows <= FEW_ROWS else ""
 
 
 def _settings_of(options: Sequence[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,16 @@ class Tenants:
             )
         self.minutes += 1
         return rows
+
+    def rows_of_a_day(self) -> int:
+        """How many rows a roll-up of a whole day publishes: one for each topic, principal, meter
+        and cluster."""
+        day = replace(self, clusters=1)
+        places = set()
+        for day.minutes in range(1440):
+            for row in day._rows(0, 0):
+                places.add((row["topic_id"], row.get("principal"), row["meter"]))
+        return self.clusters * len(places)
 
     def _id(self, number: int) -> str:
         return f"cl_{self.name}_{number}"
@@ -162,6 +172,7 @@ def run(rounds: int | None = None, only: Sequence[str] | None = None) -> Report:
             one_by_one, backlog, rows = _measure(tenants, folder / f"{agents}", clock, rounds)
             details[f"agents_{agents}"] = {
                 "rows_a_minute": rows,
+                "published_rows_a_day": tenants.rows_of_a_day(),
                 "ms_a_minute": spread(one_by_one.took, 0),
                 "cpu_ms_a_minute": spread(one_by_one.cpu, 0),
                 "times_real": _times_real(one_by_one.took),

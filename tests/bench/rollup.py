@@ -107,7 +107,7 @@ def _measured(name: str, day: Day, contents: set[str]) -> Sample:
     if name == "rollup":
         command = [
             *("-m", "spark_usage.jobs.rollup", "--day", DAY.isoformat(), "--run-id", RUN_ID),
-            *("--manifest", str(day.run), "--output", str(output)),
+            *("--manifest", str(day.run), "--output", str(output), "--rows", str(day.rows)),
         ]
     else:
         command = ["-m", "tests.bench.scan", name.removesuffix("_scan"), str(day.run)]

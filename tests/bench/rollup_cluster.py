@@ -24,6 +24,7 @@ from typing import Any
 from metering.stores import hadoop_root, hadoop_settings, open_usage_store
 from spark_usage.jars import POM as S3A_POM
 from tests.bench.report import Report, progress
+from tests.bench.rollup import Sample, adopt_orphans, run_timed
 from tests.bench.sides import work_folder
 from tests.bench.usage_days import CLUSTERS, DAY, RUN_ID, make_day
 from tests.peer.jars import ROOT, fetch_jars
@@ -111,7 +112,8 @@ def run(rounds: int | None = None, only: object = None) -> Report:
             message = "the driver was killed, and its run counts"
             raise RuntimeError(message)
         take("again")
-    reports["local"], seconds["local"] = _local(manifest)
+    reports["local"], local = _local(manifest)
+    seconds["local"] = round(local.wall_seconds, 1)
     began = time.monotonic()
     reports["oracle"] = _on_paper(manifest)
     seconds["oracle"] = round(time.monotonic() - began, 1)
@@ -125,7 +127,12 @@ def run(rounds: int | None = None, only: object = None) -> Report:
         value=round(counts["rows_read"] / seconds["undisturbed"]),
         unit="rows/s",
         peer=None,
-        details={"seconds": seconds, "runs": sorted(reports), **counts},
+        details={
+            "seconds": seconds,
+            "cpu_seconds_of_local": round(local.cpu_seconds, 1),
+            "runs": sorted(reports),
+            **counts,
+        },
     )
 
 
@@ -168,7 +175,7 @@ def _upload(manifest: Path, bucket: Bucket) -> None:
     progress(f"{len(plain['inputs'])} usage files are in the bucket")
 
 
-def _local(manifest: Path) -> tuple[dict[str, Any], float]:
+def _local(manifest: Path) -> tuple[dict[str, Any], Sample]:
     output = manifest.parent / "output"
     shutil.rmtree(output, ignore_errors=True)
     command = [
@@ -176,12 +183,11 @@ def _local(manifest: Path) -> tuple[dict[str, Any], float]:
         *("--day", DAY.isoformat(), "--run-id", RUN_ID),
         *("--manifest", str(manifest), "--output", str(output), "--master", "local[*]"),
     ]
-    began = time.monotonic()
-    _follow(_start(command, {}), lambda line, process: None)
+    adopt_orphans()
+    sample = run_timed(command)
     report: dict[str, Any] = json.loads((output / "report.json").read_text())
-    took = round(time.monotonic() - began, 1)
-    progress(f"local[*]: {took} s")
-    return report, took
+    progress(f"local[*]: {sample.wall_seconds:.1f} s, {sample.cpu_seconds:.1f} CPU s")
+    return report, sample
 
 
 def _on_paper(manifest: Path) -> dict[str, Any]:

@@ -98,7 +98,23 @@ def test_exit_status_says_how_a_job_ended(monkeypatch, capsys, error, status, me
         if error:
             raise error
 
-    arguments = argparse.Namespace(master=None, driver_memory="1g", jars="", conf=[])
+    arguments = argparse.Namespace(master=None, driver_memory="1g", rows=None, jars="", conf=[])
     assert runner.main("rollup", job, 1, arguments) == status
     assert capsys.readouterr().err.endswith(message)
     assert session.stopped
+
+
+@pytest.mark.parametrize(
+    ("options", "compiles_little"),
+    [((), False), (("--rows", "3000000"), True), (("--rows", "3000001"), False)],
+)
+def test_a_run_of_few_rows_compiles_little(monkeypatch, options, compiles_little):
+    opened = {}
+    monkeypatch.setattr(
+        runner, "open_session", lambda *_, **given: opened.update(given) or FakeSession()
+    )
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    required = ("--day", DAY.isoformat(), "--run-id", "r", "--manifest", "m", "--output", "o")
+    arguments = runner.parse_arguments(runner.arguments_of("rollup", ""), [*required, *options])
+    assert runner.main("rollup", lambda *_: None, 1, arguments) == 0
+    assert ("TieredStopAtLevel" in opened["java_options"]) is compiles_little

@@ -10,7 +10,7 @@ import pytest
 
 from metering.events.records import USAGE_SCHEMA
 from spark_usage.errors import JobError
-from spark_usage.jobs import runner
+from spark_usage.jobs import rollup, runner
 from tests.spark import oracle
 from tests.spark.usage_files import (
     DAY_MS,
@@ -123,6 +123,35 @@ def test_output_has_the_schema_of_the_contract(roll_up, folder):
         assert schema.field("quantity").type == pa.decimal128(38, 0)
         assert schema.field("source_rows").type == pa.int64()
         assert schema.field("billed").type == pa.bool_()
+
+
+def test_hours_lie_in_small_groups_by_owner_cluster_and_time(roll_up, folder, monkeypatch):
+    monkeypatch.setattr(rollup, "ROWS_A_GROUP", 10)
+    chance = random.Random(7)
+    rows = [
+        ingress(
+            number,
+            1,
+            organization_id=f"org_{number % 3}",
+            cluster_id=f"cl_{number % 9}",
+            window_start_ms=DAY_START_MS + number // 9 * HOUR_MS,
+        )
+        for number in range(9 * 24)
+    ]
+    chance.shuffle(rows)
+    roll_up([folder.add(rows)])
+    groups = []
+    for path in sorted((folder.root / "run_id=run_1" / "hours").glob("*.parquet")):
+        parquet = pq.ParquetFile(io.BytesIO(path.read_bytes()))
+        for number in range(parquet.num_row_groups):
+            places = parquet.read_row_group(number).select(list(rollup.HOURS_ORDER[:3]))
+            groups.append([tuple(row.values()) for row in places.to_pylist()])
+            of_cluster = parquet.metadata.row_group(number).column(1).statistics
+            assert of_cluster.has_min_max
+    assert max(map(len, groups)) == 10
+    places = [place for group in groups for place in group]
+    assert len(places) == 9 * 24
+    assert places == sorted(places)
 
 
 def test_a_row_counts_once_however_often_it_is_written(roll_up, folder):

@@ -21,6 +21,31 @@ test("who runs the service sees cells, clusters, operations and incidents", asyn
   expect(screen.getByRole("link", { name: "Staff" })).toBeVisible();
 });
 
+test("a cell shows the stage, the rows and the bytes of a roll-up that runs", async () => {
+  visit("/staff");
+  const running = (await firstRow("Cells")).at(-1);
+  for (const part of [
+    "Roll-up of 2026-11-20: stage 4 of 6, write hours and days;",
+    "18 of 64 tasks, 2\u202f750\u202f000 rows and 173 MiB read. Reported",
+  ])
+    expect(running).toContain(part);
+});
+
+test.each([
+  ["no job runs", (jobs: { progress: unknown }[]) => jobs.splice(0), "–"],
+  [
+    "a job has not said how far it is",
+    (jobs: { progress: unknown }[]) => jobs.forEach((job) => (job.progress = null)),
+    "Roll-up of 2026-11-20: it starts. Reported",
+  ],
+])("a cell says that %s", async (_, edit, text) => {
+  change("GET /api/v1/staff/cells", ({ items: [cell] }) => {
+    if (cell) edit(cell.meter.running);
+  });
+  visit("/staff");
+  expect((await firstRow("Cells")).at(-1)).toContain(text);
+});
+
 test("who was left out of a month is named, with the reason", async () => {
   visit("/staff/money");
   const missing = (await firstRow("Missing invoices")).join(" ");

@@ -9,6 +9,7 @@ import type {
   StaffIncident,
   StaffOperation,
 } from "@/lib/api/types";
+import { RunningJobs } from "./RunningJobs";
 
 const phasesOf = (cell: StaffCell): string =>
   Object.entries(cell.phases)
@@ -38,6 +39,12 @@ export const CELLS: Column<StaffCell>[] = [
     cell: (cell) => cell.meter.incomplete_hours,
   },
   { id: "metered", header: "Metered", cell: (cell) => <Moment at={cell.meter.ran_at} /> },
+  {
+    id: "running",
+    header: "Roll-ups that run",
+    isSentence: true,
+    cell: (cell) => <RunningJobs jobs={cell.meter.running} />,
+  },
 ];
 
 export const CLUSTERS: Column<StaffCluster>[] = [
