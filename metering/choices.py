@@ -55,6 +55,15 @@ class Granularity(models.TextChoices):
     DAY = "day", "Day"
 
 
+class HoursIn(models.TextChoices):
+    """Where the hours of a roll-up are."""
+
+    # Rows of PostgreSQL, beside those of days: runs from before hours stayed in files.
+    TABLE = "table", "Table"
+    # The Parquet files of the run's folder.
+    FILES = "files", "Files"
+
+
 class RunState(models.TextChoices):
     """How far a roll-up or a comparison is. All but the first are final."""
 

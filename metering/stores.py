@@ -7,10 +7,10 @@ from pathlib import Path
 
 from brokers.errors import ConfigError
 from brokers.locations import S3Location, object_location
-from metering.events.store import FolderUsageStore, RemovingStore
+from metering.events.store import FolderUsageStore, PartStore
 
 
-def open_usage_store(location: str) -> RemovingStore:
+def open_usage_store(location: str) -> PartStore:
     """The store at a location (see `brokers.locations`). Nothing is read yet.
 
     Raises `ConfigError` for a location that is none.

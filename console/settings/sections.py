@@ -253,6 +253,13 @@ class Billing:
         "with the next one.",
         minimum=0,
     )
+    unproved_payer_limit_minor: int = setting(
+        5_000,
+        "What the organizations of a card may owe together before charges of it came to half of "
+        "that, in minor units. At the half the card is charged in advance; at all of it produce "
+        "and fetch are refused until it pays. 0: there is no limit.",
+        minimum=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +389,12 @@ class Limits:
     unbilled_bytes_per_second: int = setting(
         4 * 1024 * 1024,
         "Bytes a second of a cluster's Kafka requests and answers that are not billed: all but "
-        "batches of records.",
+        "batches that are stored, and records that are handed out as a whole.",
+    )
+    changes_per_second: int = setting(
+        10,
+        "Changes a second (topics, configs, ACLs, users, quotas, groups) by a cluster's Kafka "
+        "clients; those of 200 seconds may come at once. Each is in the audit log.",
     )
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

@@ -25,6 +25,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from console.base.common.places import Place
+from console.base.common.waiting import stay_counted
 
 PATH = "/api/v1/watch"
 # The console sends it with what it reads, and finds the digest of the answer in it.
@@ -33,8 +34,10 @@ DIGEST = "Freshet-Digest"
 SCOPE = "freshet.watch"
 # A page opens another stream then, so that no process keeps a stream for ever.
 SECONDS_MAX = 600.0
-# A stream whose process died counts for so long; one that goes on says so three times meanwhile.
+# A stream whose process died counts for so long.
 COUNTED_S = 30.0
+# A page hears of its stream at least so often.
+HEARD_S = 10.0
 # So many reads of a stream go on at a time: one that is slow does not hold up the others.
 READS_MAX = 3
 # What changes with every read is not compared with each: the page then asks by itself.
@@ -207,7 +210,8 @@ class _Stream:
         await self._write(send, "on", {})
         tasks = [
             asyncio.create_task(self._await_end(receive)),
-            asyncio.create_task(self._stay_counted(send)),
+            asyncio.create_task(stay_counted(self._place)),
+            asyncio.create_task(self._stay_heard(send)),
             *(
                 asyncio.create_task(self._follow(number, watched, send))
                 for number, watched in enumerate(self._watched)
@@ -229,10 +233,9 @@ class _Stream:
             pass
         self._over.set()
 
-    async def _stay_counted(self, send: Send) -> None:
+    async def _stay_heard(self, send: Send) -> None:
         while True:
-            await asyncio.sleep(COUNTED_S / 3)
-            await asyncio.to_thread(self._place.renew)
+            await asyncio.sleep(HEARD_S)
             # Also where nothing is read so often: a page that hears nothing asks by itself.
             await self._write(send, "on", {})
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from console.base.common.api.kafka_names import KafkaNameField
 from console.base.common.api.whole import WholeField
 from console.base.common.clock import now
 from metering.choices import UNITS, Agreement, UsageMeter
@@ -36,7 +37,7 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
         allow_blank=True,
         help_text="32 hexadecimal digits; empty for usage that belongs to no topic.",
     )
-    principal = serializers.CharField(
+    principal = KafkaNameField(
         required=False,
         allow_blank=True,
         max_length=1024,
@@ -104,7 +105,9 @@ class UsageItemSerializer(serializers.Serializer[Any]):
     """How much of one meter was used in one window."""
 
     id = serializers.CharField(
-        allow_null=True, help_text="The row that invoices name; null for a sum or a fresh item."
+        allow_null=True,
+        help_text="The row that invoices name, of an hour that of its day; null for a sum or a "
+        "fresh item.",
     )
     meter = serializers.ChoiceField(choices=UsageMeter.choices)
     unit = serializers.CharField(help_text=f"One of {', '.join(sorted(set(UNITS.values())))}.")

@@ -66,7 +66,9 @@ class UsageViewSet(ApiViewSet):
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Usage in the order of time.
 
-        By hour and day, and without grouping, the items are the very rows that invoices name.
+        By day, and without grouping, the items are the very rows that invoices name. Hours of past
+        days are kept for 25 months; each has the id of its day's row. A page of them may have
+        fewer items than `limit`, or none, although `next_cursor` leads to more.
         """
         values = self.query()
         clusters = readable_clusters(self.actor)
@@ -76,13 +78,12 @@ class UsageViewSet(ApiViewSet):
             **_without_nulls(values),
         )
         limit = page_limit(request, self.limit_max)
-        # One item more than the page has says whether there is a next page.
-        items = list_usage(query, limit=limit + 1, after=_place_after(request))
-        page, more = items[:limit], len(items) > limit
+        page = list_usage(query, limit=limit, after=_place_after(request))
+        behind = page.after
         return Response(
             {
-                "items": shapes.UsageItemSerializer(page, many=True).data,
-                "next_cursor": write_cursor(_cursor_parts(page[-1].place)) if more else None,
+                "items": shapes.UsageItemSerializer(page.items, many=True).data,
+                "next_cursor": behind and write_cursor(_cursor_parts(behind)),
                 "complete_until": _time_text(complete_until(query)),
             }
         )

@@ -12,21 +12,23 @@ import os
 import socket
 from dataclasses import asdict
 from datetime import date, timedelta
+from pathlib import Path
 
 from django.db import connection
 
 from console.base.common.clock import now
 from console.base.common.conf import config
-from metering.choices import RunState
+from metering.choices import HoursIn, RunState
 from metering.errors import DayNotOver, PublishRefused, RollupBusy, UnknownCell
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, day_start
 from metering.services.holding import hold_lock, holder_of
+from metering.services.hour_files import PublishedDay, has_hours
 from metering.services.ingest import ingest_usage
 from metering.services.progress import keeping_progress
 from metering.services.publishing import LOCK, lock_name, publish_run
 from metering.services.quality import note_quality
-from metering.services.run_folders import MANIFEST, RunFolder
+from metering.services.run_folders import HOURS, MANIFEST, RunFolder, run_store
 from metering.services.spark import Job, Say, run_spark
 from metering.services.totals import (
     days_of_new_files,
@@ -169,11 +171,29 @@ def _perform_run(run: RollupRun, job: Job, say: Say, *, early: bool) -> None:
     replaces = pointer.run_id if pointer else None
     with folder.copied_output() as output:
         changed = publish_run(run, output, report, replaces=replaces, early=early)
+        if pointer and not changed:
+            _restore_hours(pointer.run, output)
         note_quality(run, report, output / "quarantine")
     if changed:
-        say(f"{run.day}: published {report['hours']} hours and {report['days']} days")
+        say(f"{run.day}: published {report['hours']} hours in files and {report['days']} days")
     else:
         say(f"{run.day}: nothing new is published, {replaces} has the same rows")
+
+
+def _restore_hours(run: RollupRun, output: Path) -> None:
+    """Writes the hours of a published run anew where its folder has lost them.
+
+    `output` is that of another run with the same rows.
+    """
+    if run.hours_in != HoursIn.FILES:
+        return
+    if has_hours(PublishedDay(run.day, run.pk, run.report["hours"])):
+        return
+    folder = RunFolder(run.day, run.pk)
+    logger.warning("rollup.hours_restored", extra={"run": run.pk, "day": str(run.day)})
+    run_store().remove(f"{folder.key}/{HOURS}/")
+    for file in sorted((output / "hours").glob("*.parquet")):
+        folder.write(f"{HOURS}/{file.name}", file.read_bytes())
 
 
 def _record_failure(run: RollupRun, error: BaseException) -> None:

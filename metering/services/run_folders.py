@@ -17,6 +17,10 @@ from metering.services.waiting import waited_for
 from metering.stores import hadoop_root, open_usage_store
 
 MANIFEST, LOG, OUTPUT = "run.json", "log.json", "output"
+# The Parquet files of hours.
+HOURS = f"{OUTPUT}/hours"
+# What waits for it is named so.
+STORE = "the store of roll-ups"
 
 
 _KEY = re.compile(r"day=(?P<day>\d{4}-\d{2}-\d{2})/run_id=(?P<run_id>[^/]+)/.+")
@@ -71,4 +75,4 @@ def parse_folder(key: str) -> RunFolder | None:
 
 def run_store() -> RemovingStore:
     """The store of all runs' folders."""
-    return waited_for(open_usage_store(config().usage.rollups), "the store of roll-ups")
+    return waited_for(open_usage_store(config().usage.rollups), STORE)

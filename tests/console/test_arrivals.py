@@ -17,8 +17,8 @@ WEBHOOK = "/api/v1/webhooks/some"
 class Known(TurnKeys):
     """Knows one credential."""
 
-    def knows(self, credential):
-        return credential == "Bearer known"
+    def organization_of(self, credential):
+        return "org_known" if credential == "Bearer known" else None
 
 
 def scope(path, *, address="192.0.2.1", method="GET", headers=()):

@@ -7,6 +7,7 @@ name their new columns, so that the database must fill them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
@@ -25,7 +26,7 @@ LAST_NOT_JUDGED = {
 }
 
 
-def added_columns(migration: Migration) -> Iterator[tuple[str, Field]]:
+def added_columns(migration: Migration) -> Iterator[tuple[str, Field[Any, Any]]]:
     """The columns that a migration adds to tables that it did not make, with their names."""
     made = {
         operation.name_lower
@@ -38,7 +39,7 @@ def added_columns(migration: Migration) -> Iterator[tuple[str, Field]]:
             yield f"{name}.{operation.name}", operation.field
 
 
-def needs_value(field: Field) -> bool:
+def needs_value(field: Field[Any, Any]) -> bool:
     """Whether an INSERT that does not name the column fails."""
     return not (field.null or field.has_db_default() or field.many_to_many or field.generated)
 
@@ -57,14 +58,14 @@ def number(migration: Migration) -> int:
 
 
 def test_the_database_fills_new_columns():
-    found = [
+    without_default = [
         name
         for migration in own_migrations()
         if number(migration) > LAST_NOT_JUDGED.get(migration.app_label, 0)
         for name, field in added_columns(migration)
         if needs_value(field)
     ]
-    assert found == [], "give each of them `db_default`, or let it be null"
+    assert without_default == [], "give each of them `db_default`, or let it be null"
 
 
 def test_a_column_without_a_default_is_found():

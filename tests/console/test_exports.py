@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import time
 import zipfile
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,8 +14,9 @@ from psycopg.types.multirange import Multirange
 from psycopg.types.range import Range
 
 from console.base.accounts.services import export_organization
-from console.base.common import exports
+from console.base.common import exports, waiting
 from console.base.common.actor import Role, system_actor
+from console.base.common.concurrency import concurrency
 from console.base.common.errors import PlatformError, Unavailable
 from console.base.common.models import AuditEntry
 from console.base.common.tenancy import organization_scope
@@ -67,6 +69,29 @@ def test_an_organization_has_two_downloads_at_a_time(api, other_tenant):
     assert api().get("/audit-log").status_code == 200
     end(under_way[0])
     assert api().get(EXPORT).status_code == 200
+
+
+def test_a_download_counts_for_as_long_as_its_client_takes(tenant, monkeypatch):
+    monkeypatch.setattr(waiting, "SENT_S", 2.0)
+
+    async def parts():
+        yield b"first"
+        yield b"second"
+
+    async def take_first(download):
+        taking = aiter(download)
+        assert await anext(taking) == b"first"
+        until = time.monotonic() + waiting.SENT_S + 0.5
+        while time.monotonic() < until:
+            assert concurrency().used(waiting.DOWNLOADS, tenant.id) == 1
+            await asyncio.sleep(0.01)
+        await taking.aclose()
+
+    with organization_scope(tenant.id):
+        download = waiting.CountedParts(parts(), organization_id=tenant.id)
+    asyncio.run(take_first(download))
+    download.close()
+    assert concurrency().used(waiting.DOWNLOADS, tenant.id) == 0
 
 
 def end(response):

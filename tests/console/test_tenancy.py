@@ -24,6 +24,12 @@ from console.base.common.tenancy import (
 ROOT = Path(__file__).parents[2]
 # The functions that may see rows of every organization, and why.
 SYSTEM_SCOPE_CALLERS = {
+    ("billing/collection/advances.py", "judge_payers"),  # a sweep
+    ("billing/collection/advances.py", "_charge_due"),  # a sweep
+    ("billing/collection/advances.py", "advance_asked"),  # a payer has many organizations
+    ("billing/collection/advances.py", "follow_payer"),  # a payer has many organizations
+    ("billing/collection/advances.py", "owed_by"),  # a payer has many organizations
+    ("billing/allowances/refusals.py", "why_refused"),  # a payer has many organizations
     ("billing/collection/attempts.py", "sweep_attempts"),  # a sweep
     ("billing/collection/cards.py", "check_cards"),  # a sweep
     ("billing/collection/cards.py", "account_of_customer"),  # whose customer it is

@@ -15,7 +15,16 @@ from console.base.common.models import AuditEntry
 from console.base.common.models.audit import TARGET_CHARS_MAX
 from console.base.common.requests import current_request_id
 from console.base.common.transactions import current_transaction
-from console.base.runtime.texts import storable, storable_json
+from console.base.runtime.texts import bounded_json, storable_short
+
+# What an entry holds of a text that somebody chose, and of all of them: tenants fill the log.
+DETAIL_TEXT_CHARS_MAX = 1_024
+DETAIL_CHARS_MAX = 64 * 1024
+
+
+def bounded_detail(detail: Mapping[str, object]) -> object:
+    """The details of an entry, as the log holds them."""
+    return bounded_json(detail, text_chars_max=DETAIL_TEXT_CHARS_MAX, chars_max=DETAIL_CHARS_MAX)
 
 
 def record_audit(
@@ -74,8 +83,8 @@ def new_entry(
         actor_kind=actor.kind,
         actor_id=actor.id,
         target_type=target_type,
-        target_id=storable(target_id)[:TARGET_CHARS_MAX],
+        target_id=storable_short(target_id, TARGET_CHARS_MAX),
         request_id=current_request_id(),
         address=actor.address,
-        detail=storable_json(detail or {}),
+        detail=bounded_detail(detail or {}),
     )

@@ -193,10 +193,18 @@ class Place:
     _token: str = field(default_factory=lambda: random_text(TOKEN_CHARS))
     _given_back: bool = False
 
+    @property
+    def is_given_back(self) -> bool:
+        """Whether whoever took it has given it back."""
+        return self._given_back
+
     def renew(self) -> None:
-        """Has it last `lasts_s` seconds from now on."""
+        """Has it last `lasts_s` seconds from now on, unless it is given back."""
         try:
             self._counter.renew(self.names, self._token, self.lasts_s)
+            if self._given_back:
+                # Another thread may have done so meanwhile.
+                self._counter.give_back(self.names, self._token)
         except (RedisError, OSError) as error:
             logger.warning("concurrency.redis_away error=%s", error)
 

@@ -261,6 +261,7 @@ ROUTES = [
     Route("GET", "/api/v1/metrics", READ, parameters=a_cluster, in_project=True),
     Route("GET", f"{INSIDE}/metrics", READ, parameters=in_a_cluster),
     Route("GET", f"{INSIDE}/first-steps", READ, parameters=in_a_cluster),
+    Route("GET", f"{INSIDE}/unbilled-traffic", READ, parameters=in_a_cluster),
     Route("GET", f"{INSIDE}/groups", READ, parameters=a_group),
     Route("GET", GROUP, READ, parameters=a_group),
     Route("DELETE", GROUP, WRITE, parameters=a_group, succeeds=ASLEEP),

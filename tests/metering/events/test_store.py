@@ -80,6 +80,17 @@ def test_no_key_leads_out_of_the_store(folder, key):
         folder.put_new(key, b"")
 
 
+def test_parts_are_read(store):
+    store.put_new("a/b", bytes(range(200)))
+    assert store.read_part("a/b", 10, 3) == bytes([10, 11, 12])
+    assert store.read_part("a/b", 198, 5) == bytes([198, 199])
+    assert store.read_end("a/b", 2) == (bytes([198, 199]), 200)
+    assert store.read_end("a/b", 500) == (bytes(range(200)), 200)
+    for read in (lambda: store.read_part("a/c", 0, 1), lambda: store.read_end("a/c", 1)):
+        with pytest.raises(FileNotFoundError):
+            read()
+
+
 def test_keys_are_listed_by_prefix_in_order(store):
     keys = ["a-1", "a/1", "a/10", "a/2", "a/b/c", "ab", "b"]
     for key in reversed(keys):

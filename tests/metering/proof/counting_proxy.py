@@ -2,8 +2,9 @@
 
 Egress is what the broker handed over: the proxy reads every byte of its answers at once, whether
 the client still reads or not, so that nothing that the broker sent stays unseen in a socket. An
-answer counts once it is complete, as in the broker's own meter. Ingress is what was acknowledged
-without an error. What the service's own user asks for counts for whom its request names.
+answer counts once it is complete: none ends in the middle but by the end of its broker. Ingress is
+what was acknowledged without an error. What the service's own user asks for counts for whom its
+request names.
 
 It listens on loopback only, and runs in a thread of its own; its records may be read at any time.
 """

@@ -124,6 +124,11 @@ COMMANDS = (
         shape=Shape.TEXT,
     ),
     CommandRow(
+        "cluster unbilled-traffic",
+        "GET /clusters/{cluster_id}/unbilled-traffic",
+        "How much of a cluster's traffic is not billed, and who takes it.",
+    ),
+    CommandRow(
         "operation list",
         "GET /operations",
         "Operations, newest first.",

@@ -203,6 +203,11 @@ COMMANDS = (
     ),
     CommandRow("payment owed", "GET /account", "What is owed, and what happens next."),
     CommandRow("payment method", "GET /payment-method", "The card that is charged."),
+    CommandRow(
+        "payment advance",
+        "POST /payment-method/advance",
+        "Charge the card in advance with what was used so far.",
+    ),
     CommandRow("billing-details describe", "GET /billing-details", "Name, address, VAT number."),
     CommandRow(
         "billing-details update",

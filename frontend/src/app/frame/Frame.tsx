@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useEffect } from "react";
 import { DunningBanner } from "@/features/payments/components/DunningBanner";
+import { ProofBanner } from "@/features/session/components/ProofBanner";
 import { sessionQuery } from "@/lib/api/session";
 import { Figures } from "./Figures";
 import classes from "./Frame.module.css";
@@ -30,6 +31,7 @@ export function Frame(): ReactElement | null {
         <TopLine />
         <main id="content" className={classes.content} tabIndex={-1}>
           <Figures>
+            <ProofBanner />
             <DunningBanner />
             <Outlet />
           </Figures>

@@ -15,6 +15,24 @@ test("open incidents and firing alerts stand on every page", async () => {
   expect(await screen.findByRole("link", { name: "1 alert" })).toBeVisible();
 });
 
+test("who has not proved their address is asked to, and sent the mail again", async () => {
+  change(SESSION, ({ user }) => {
+    if (user) user.email_verified = false;
+  });
+  const { user } = visit("/prices");
+  const banner = within(await screen.findByRole("region", { name: "Your address" }));
+  await user.click(banner.getByRole("button", { name: "Send the mail again" }));
+  await expect
+    .poll(() => sentTo("POST /api/v1/signup/verification").map(({ body }) => body))
+    .toEqual([{ email: exampleOf(SESSION).user?.email }]);
+});
+
+test("who has proved it is not asked", async () => {
+  visit("/prices");
+  await loadedTable("Prices");
+  expect(screen.queryByRole("region", { name: "Your address" })).toBeNull();
+});
+
 test("a closed incident shows no mark", async () => {
   change("GET /api/v1/incidents", ({ items: [incident] }) => {
     if (incident) incident.state = "closed";

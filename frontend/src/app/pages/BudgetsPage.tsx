@@ -15,6 +15,7 @@ import { BudgetEvents } from "@/features/budgets/components/BudgetEvents";
 import { EditBudgetForm, NewBudgetForm } from "@/features/budgets/components/BudgetForm";
 import { BudgetTable } from "@/features/budgets/components/BudgetTable";
 import { costsQuery } from "@/features/costs/api/costs";
+import { monthCost } from "@/features/costs/clusters";
 import { monthOf } from "@/lib/format/utc";
 import { useRefusal } from "@/lib/permissions";
 import { usePanel } from "./usePanel";
@@ -40,7 +41,7 @@ export function BudgetsPage(): ReactElement {
   // An amount is in the organization's currency, and means nothing before that is known.
   const form = costs && {
     currency: costs.currency,
-    spentMinor: costs.total_minor,
+    spentMinor: monthCost(costs).soFar,
     onDone: panel.close,
   };
   const button = (

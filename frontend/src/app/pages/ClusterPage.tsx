@@ -8,14 +8,16 @@ import { Section } from "@/components/Section";
 import { Tile, Tiles } from "@/components/Tile";
 import { StateNote } from "@/features/clusters/components/StateNote";
 import { costsQuery } from "@/features/costs/api/costs";
-import { clusterCost } from "@/features/costs/clusters";
+import { type MonthCost, monthCost } from "@/features/costs/clusters";
 import { ROWS, rowsOfMonth } from "@/features/costs/links";
+import { credentialsQuery } from "@/features/credentials/api/credentials";
 import { groupListQuery } from "@/features/groups/api/groups";
 import { GroupTable } from "@/features/groups/components/GroupTable";
 import { topicListQuery } from "@/features/topics/api/topics";
 import { TopicTable } from "@/features/topics/components/TopicTable";
+import { UnbilledTile } from "@/features/usage/components/UnbilledTile";
 import { isStatus } from "@/lib/api/client";
-import type { Cluster, ListenerName } from "@/lib/api/types";
+import type { Cluster, Credential, ListenerName } from "@/lib/api/types";
 import { formatCount, formatNumber } from "@/lib/format/bytes";
 import { formatLagSeconds, sumLag } from "@/lib/format/lag";
 import { formatMoney } from "@/lib/format/money";
@@ -28,6 +30,7 @@ import { useCluster, useClusterId } from "./useCluster";
 export function ClusterPage(): ReactElement {
   const clusterId = useClusterId();
   const cluster = useCluster();
+  const { data: names } = useQuery({ ...credentialsQuery(clusterId), select: namesByPrincipal });
   const topicList = useQuery(topicListQuery(clusterId));
   const groupList = useQuery(groupListQuery(clusterId));
   const topics = topicList.data;
@@ -63,6 +66,7 @@ export function ClusterPage(): ReactElement {
             note="then it sleeps"
           />
           <CostTile clusterId={clusterId} />
+          <UnbilledTile clusterId={clusterId} credentials={names ?? NO_NAMES} />
         </Tiles>
       </Answered>
       <Section
@@ -105,13 +109,18 @@ export function ClusterPage(): ReactElement {
 
 const SHOWN = 5;
 
+const NO_NAMES: Record<string, string> = {};
+
+const namesByPrincipal = (credentials: readonly Credential[]): Record<string, string> =>
+  Object.fromEntries(credentials.map(({ principal, name }) => [principal, name]));
+
 /** The cost of the cluster this month. It is empty for people who may not see costs. */
 function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
   const month = monthOf(new Date());
   const { data: costs, error } = useQuery(costsQuery(month));
   if (isStatus(error, 403)) return null;
   if (error && !costs) return <Tile label="Cost this month" value="not known" />;
-  const cost = costs && clusterCost(costs, clusterId);
+  const cost = costs && monthCost(costs, clusterId);
   return (
     <Tile
       label="Cost this month"
@@ -123,9 +132,16 @@ function CostTile({ clusterId }: { clusterId: string }): ReactElement | null {
           </Link>
         )
       }
-      note={costs && cost && `${formatMoney(cost.forecast, costs.currency)} by its end`}
+      note={costs && cost && costWords(cost, costs.currency)}
     />
   );
+}
+
+function costWords({ forecast, beyond }: MonthCost, currency: string): string {
+  const expected = `${formatMoney(forecast, currency)} by its end`;
+  return beyond > 0
+    ? `${expected}; ${formatMoney(beyond, currency)} more slipped past a budget and is not billed`
+    : expected;
 }
 
 const NAMES: Record<ListenerName, string> = {

@@ -11,6 +11,7 @@ import { clusterListQuery } from "@/features/clusters/api/clusters";
 import { ClusterTable } from "@/features/clusters/components/ClusterTable";
 import { NewClusterForm } from "@/features/clusters/components/NewClusterForm";
 import { useRefusalEverywhere } from "@/lib/permissions";
+import { TrafficOfAll } from "./TrafficOfAll";
 import { usePanel } from "./usePanel";
 import { useProjectNames } from "./useProjectNames";
 
@@ -32,6 +33,7 @@ export function ClustersPage(): ReactElement {
         lead="Each cluster is a Kafka of its own. It sleeps while no client is connected."
         actions={button}
       />
+      <TrafficOfAll />
       <Listed
         query={clusters}
         what="The clusters could not be read"

@@ -148,7 +148,8 @@ function Parts({ costs, prices }: PartsProps): ReactElement {
     <Section title="Where it comes from" lead={LEADS[by]} actions={choice}>
       {costs?.lines.length === 0 ? (
         <Empty title="Nothing was used">
-          Clusters appear here within three minutes of their first record.
+          Clusters appear here within three minutes of their first record; what they store, and
+          their partitions, within ten.
         </Empty>
       ) : shares?.length === 0 ? (
         <Empty title="There is nothing to pay">

@@ -26,6 +26,58 @@ test("clusters are counted by what they do", async () => {
   expect(asleep).toHaveTextContent(/^Asleep2/);
 });
 
+const ORGANIZATION = "GET /api/v1/organizations/current";
+const REASON = "The trial is used up. Add a card at https://freshet.example.com/billing.";
+
+/** Has the API answer that the traffic of all clusters is refused. */
+function withRefusedTraffic(): void {
+  change(ORGANIZATION, (organization) => {
+    organization.traffic_limit = { kind: "refuse", reason: REASON, bytes_per_s: null };
+  });
+}
+
+test.each(["/", "/clusters"])(
+  "on %s it is said that traffic is refused, and what to do",
+  async (page) => {
+    withRefusedTraffic();
+    visit(page);
+    const note = (await screen.findByText(REASON)).parentElement;
+    expect(note).toHaveTextContent(/Producers and consumers are refused with POLICY_VIOLATION/);
+    const content = within(screen.getByRole("main"));
+    for (const [name, href] of [
+      ["Payment", "/billing"],
+      ["Budgets", "/usage/budgets"],
+    ] as const) {
+      expect(content.getByRole("link", { name })).toHaveAttribute("href", href);
+    }
+  },
+);
+
+test("what is unpaid is said once", async () => {
+  withRefusedTraffic();
+  change("GET /api/v1/account", (account) => {
+    account.stage = "suspended";
+    account.unpaid_since = "2026-11-01T00:00:00Z";
+  });
+  visit("/");
+  await firstRow("Clusters");
+  await screen.findByRole("region", { name: "Unpaid invoices" });
+  await expect.poll(() => sentTo(ORGANIZATION).length).toBeGreaterThan(0);
+  expect(screen.queryByText(REASON)).toBeNull();
+});
+
+test("a cluster whose traffic is refused is marked in the list, with the reason", async () => {
+  change("GET /api/v1/clusters", ({ items: [first] }) => {
+    first?.status.conditions.push(
+      { type: "ProduceSuspended", status: "true", reason: "ProduceSuspended", message: REASON },
+      { type: "FetchSuspended", status: "true", reason: "FetchSuspended", message: REASON },
+    );
+  });
+  visit("/");
+  expect((await firstRow("Clusters"))[1]).toMatch(/^Running.*Traffic refused$/);
+  expect(screen.getByTitle(REASON)).toBeVisible();
+});
+
 const STEPS = "GET /api/v1/clusters/{cluster_id}/first-steps";
 
 /** Has the organization have clusters of these ages in days, with the first steps of each. */

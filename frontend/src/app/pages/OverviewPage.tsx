@@ -18,6 +18,7 @@ import { isStatus } from "@/lib/api/client";
 import type { Cluster, Phase } from "@/lib/api/types";
 import { monthOf } from "@/lib/format/utc";
 import { FirstStepsOf } from "./FirstStepsOf";
+import { TrafficOfAll } from "./TrafficOfAll";
 import { useProjectNames } from "./useProjectNames";
 
 /** The overview of all clusters, and the first steps with those where some are left. */
@@ -28,6 +29,7 @@ export function OverviewPage(): ReactElement {
   return (
     <>
       <PageHead title={session?.organization?.name ?? "Overview"} />
+      <TrafficOfAll />
       {error && !clusters && (
         <ErrorPanel
           error={error}

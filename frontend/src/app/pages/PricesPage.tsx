@@ -28,7 +28,8 @@ export function PricesPage(): ReactElement {
         <Section
           title="Now"
           lead={
-            "A GiB is 2^30 bytes, a month is a month in UTC. " +
+            "A GiB is 2^30 bytes, a month is a month in UTC. A partition-month is one partition " +
+            "for a whole month: 720 partition-hours in a month of 30 days. " +
             freeText(method) +
             " An invoice rounds the sum of each price once, to the cent."
           }
@@ -48,7 +49,7 @@ function freeText(method: PaymentMethod | undefined): string {
   }
   return (
     "Without a card the organization has the free quantities once, as its trial: when one of " +
-    "them is used up, its clusters refuse to take records and to give them out. With a card they " +
-    "are free each month."
+    "them is used up, its clusters refuse to take records and to give them out. What was used so " +
+    "stays free; with a card they are free each month."
   );
 }

@@ -224,9 +224,10 @@ function Rows({ rows, search, names, summed, sums, onChange }: RowsProps): React
 function NoUsage(): ReactElement {
   return (
     <Empty title="No usage in this time">
-      Usage is what clients write and read, what is stored, and the partitions that exist. It
-      appears here within three minutes of producing, first as provisional figures; the nightly
-      roll-up checks and publishes them. A sleeping cluster without records uses nothing.
+      Usage is what clients write and read, what is stored, and the partitions that exist. What was
+      written and read appears here within three minutes, and storage and partitions within ten,
+      first as provisional figures; the nightly roll-up checks and publishes them. A sleeping
+      cluster without records uses nothing.
     </Empty>
   );
 }

@@ -70,7 +70,7 @@ export function quotaOf(typed: Typed): ClientQuotaValues {
   const { kind } = typed;
   const names = {
     user: kind === "user" || kind === "both" ? typed.user : null,
-    client_id: kind === "client" || kind === "both" ? typed.client.trim() : null,
+    client_id: kind === "client" || kind === "both" ? typed.client : null,
     ip: kind === "ip" ? typed.ip.trim() : null,
   };
   if (kind === "ip") return { ...names, connections_per_second: given(typed.attempts) };

@@ -29,6 +29,7 @@ export const keys = {
   clusterList: ["clusters", "list"] as const,
   cluster,
   topics,
+  unbilledTraffic: (id: string) => [...cluster(id), "unbilled-traffic"] as const,
   topicList: (id: string) => [...topics(id), "list"] as const,
   topic,
   deletedTopics: (id: string) => [...topics(id), "deleted"] as const,

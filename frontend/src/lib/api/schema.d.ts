@@ -755,6 +755,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster_id}/unbilled-traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description How much of a cluster's traffic is not billed, and who takes it. It has no price. */
+        get: operations["clusters_unbilled_traffic_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{id}": {
         parameters: {
             query?: never;
@@ -1344,6 +1361,29 @@ export interface paths {
         get: operations["payment_method_retrieve"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/payment-method/advance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Charges the card with what was used so far, which then pays the next invoice.
+         *
+         *     A card that has paid too little so far for what is used with it is charged in advance by
+         *     itself; this is for one with which that failed, or whose bank asks the customer. The answer
+         *     has the `url` of a page for that. 409 `nothing_open` while an invoice is to be paid first.
+         */
+        post: operations["payment_method_advance"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2112,7 +2152,9 @@ export interface paths {
         /**
          * @description Usage in the order of time.
          *
-         *     By hour and day, and without grouping, the items are the very rows that invoices name.
+         *     By day, and without grouping, the items are the very rows that invoices name. Hours of past
+         *     days are kept for 25 months; each has the id of its day's row. A page of them may have
+         *     fewer items than `limit`, or none, although `next_cursor` leads to more.
          */
         get: operations["usage_list"];
         put?: never;
@@ -2702,7 +2744,12 @@ export interface components {
         ClusterShare: {
             cluster_id: string;
             cluster: string;
+            /** @description Its part of the month's `total_minor`: traffic beyond a suspending budget is left out by each cluster's share of the traffic. */
+            billed_minor: number;
+            /** @description Its part of the month's `forecast_minor`. */
+            forecast_minor: number;
             meters: components["schemas"]["MeterPart"][];
+            /** @description The sum of its lines, before any budget counts. */
             amount_minor: number;
         };
         /** @description A code of the authenticator app, or a recovery code once the second factor is confirmed. */
@@ -2765,7 +2812,7 @@ export interface components {
             total_minor: number;
             /** @description What is not billed: traffic that slipped past a budget with the action `suspend`. */
             beyond_budget_minor: number;
-            /** @description `total_minor` at the month's end: traffic as fast as on average so far, storage and partitions as many as there are now. */
+            /** @description `total_minor` at the month's end: traffic as fast as on average so far, storage and partitions as many as there are now. Traffic that is refused at present is expected to stay refused, and what is slowed down to stay at its rate. */
             forecast_minor: number;
             lines: components["schemas"]["CostLine"][];
             by_meter: components["schemas"]["MeterPart"][];
@@ -4212,6 +4259,12 @@ export interface components {
             card: components["schemas"]["Card"] | null;
             /** @description Whether there is a page on which the card is changed or removed. */
             can_manage: boolean;
+            /** @description Why the card does not pay for this organization yet, which has what is left of its trial until then; empty where it does. `unpaid`: it has unpaid invoices in another organization. `small_debts`: it owes amounts that are too small for a card in many. `disputed`: a charge of it is disputed. `unproved`: it has paid too little so far for what other organizations use with it. */
+            refusal: components["schemas"]["RefusalEnum"] | components["schemas"]["BlankEnum"];
+            /** @description What is to be paid in advance (`POST /payment-method/advance`), as the card has paid too little so far for what is used with it; null where nothing is. */
+            advance_minor: number | null;
+            /** @description That of `advance_minor`. */
+            currency: string;
         };
         /** @enum {string} */
         PaymentMethodName: "card" | "transfer" | "other";
@@ -4342,7 +4395,7 @@ export interface components {
         };
         /** @description Quotas of an entity: what is left out, or null, is not limited. */
         QuotaValuesRequest: {
-            /** @description A user name at Kafka. Empty: all that have none of their own. */
+            /** @description A user name at Kafka; of who produces and reads by REST `ApiKey:<key's id>` or `Member:<user's id>`. Empty: all that have none of their own. */
             user?: string | null;
             /** @description Empty: all that have none of their own. */
             client_id?: string | null;
@@ -4464,6 +4517,8 @@ export interface components {
              */
             is_goodwill?: boolean;
         };
+        /** @enum {string} */
+        RefusalEnum: "unpaid" | "small_debts" | "disputed" | "unproved";
         /** @description The answer that refuses a request. */
         RefuseRequest: {
             answer: string;
@@ -4986,6 +5041,13 @@ export interface components {
              */
             at: string;
         };
+        /** @description What one principal takes. */
+        Taker: {
+            /** @description Empty: principals that brokers do not count apart, together. */
+            principal: string;
+            /** Format: decimal */
+            bytes: string;
+        };
         /** @description The value added tax of an invoice. */
         Tax: {
             /** @description UNCL 5305. */
@@ -5094,6 +5156,16 @@ export interface components {
         TrafficLimitKindEnum: "refuse" | "refuse_produce" | "throttle";
         /** @enum {string} */
         TypeEnum: "create_cluster" | "delete_cluster" | "undelete_cluster" | "wake_cluster" | "sleep_cluster" | "suspend_cluster" | "resume_cluster";
+        /** @description Bytes that nobody is billed for, since the cluster's brokers started. */
+        UnbilledTraffic: {
+            /**
+             * Format: decimal
+             * @description Of Kafka requests and answers, all but batches that were stored and records that were handed out as a whole: metadata, heartbeats, commits, refused batches and duplicates, and what a topic compresses away. null: not known, as of a sleeping cluster. The limit `unbilled_bytes_per_second` bounds it.
+             */
+            bytes: string | null;
+            /** @description At most ten, those that take most. */
+            principals: components["schemas"]["Taker"][];
+        };
         /** @description How it comes back. */
         UndeleteRequest: {
             /** @description Another name, where its own was taken meanwhile. */
@@ -5101,7 +5173,7 @@ export interface components {
         };
         /** @description How much of one meter was used in one window. */
         UsageItem: {
-            /** @description The row that invoices name; null for a sum or a fresh item. */
+            /** @description The row that invoices name, of an hour that of its day; null for a sum or a fresh item. */
             id: string | null;
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
@@ -5134,7 +5206,7 @@ export interface components {
         UsageMeter: "ingress_bytes" | "egress_bytes" | "storage_byte_minutes" | "partition_minutes" | "broker_seconds";
         /** @description A rolled-up row, and what it was made from. */
         UsageRow: {
-            /** @description The row that invoices name; null for a sum or a fresh item. */
+            /** @description The row that invoices name, of an hour that of its day; null for a sum or a fresh item. */
             id: string | null;
             meter: components["schemas"]["UsageMeter"];
             /** @description One of byte, byte_minute, partition_minute, second. */
@@ -7176,7 +7248,7 @@ export interface operations {
                 client_id?: string | null;
                 /** @description Empty: all that have none of their own. */
                 ip?: string | null;
-                /** @description A user name at Kafka. Empty: all that have none of their own. */
+                /** @description A user name at Kafka; of who produces and reads by REST `ApiKey:<key's id>` or `Member:<user's id>`. Empty: all that have none of their own. */
                 user?: string | null;
             };
             header?: {
@@ -7506,7 +7578,7 @@ export interface operations {
                 offset?: string;
                 /** @description Without it, all partitions, merged by time. */
                 partition?: number;
-                /** @description Bytes of records that are read for a page at most; the next page goes on. */
+                /** @description Bytes of records that are read for a page at most; the next page goes on. It shows at most 8 MiB of them. */
                 scan_bytes_max?: number;
                 /** @description With from=timestamp: ISO 8601, or Unix milliseconds. */
                 timestamp?: string;
@@ -7791,6 +7863,35 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    clusters_unbilled_traffic_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The cluster's id. */
+                cluster_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnbilledTraffic"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
@@ -9189,6 +9290,37 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    payment_method_advance: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of at most 255 characters that is new for each intended change. A repeat of the request within 24 hours gets the same answer, and the change happens once. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaymentAttempt"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
