@@ -103,7 +103,8 @@ class FullRows:
         values = {
             field.attname: self._value(field)
             for field in model._meta.concrete_fields
-            if field.attname not in required and not isinstance(field, models.AutoField | models.GeneratedField)
+            if field.attname not in required
+            and not isinstance(field, models.AutoField | models.GeneratedField)
         }
         before = {name: self._last[model].pk for name, value in required.items() if value == BEFORE}
         row = model(**{**values, **required, **before})
