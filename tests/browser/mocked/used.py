@@ -179,6 +179,8 @@ def _share(names: dict[str, object]) -> Json:
     share: Json = {"meters": meters, "amount_minor": sum(part["amount_minor"] for part in meters)}
     if "cluster" in names:
         share |= {"cluster_id": names["cluster"], "cluster": names["cluster"]}
+    if names.keys() == {"cluster"}:
+        share |= dict.fromkeys(("billed_minor", "forecast_minor"), share["amount_minor"])
     if "topic" in names:
         share |= {"topic_id": names["topic"], "topic": TOPICS[str(names["topic"])]}
     if "principal" in names:

@@ -63,6 +63,7 @@ ROUTES = [
     # Without a collector no cards are taken.
     Route("POST", "/api/v1/payment-method/setup", BILLING, succeeds=frozenset({409})),
     Route("POST", "/api/v1/payment-method/portal", BILLING, succeeds=frozenset({409})),
+    Route("POST", "/api/v1/payment-method/advance", BILLING, succeeds=frozenset({409})),
     Route(
         "POST", f"{INVOICE}/pay", BILLING, body={}, parameters=an_invoice, succeeds=frozenset({409})
     ),

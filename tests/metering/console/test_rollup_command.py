@@ -41,7 +41,7 @@ def test_a_day_goes_through_spark_and_comes_to_what_plain_python_comes_to(agent,
     agent.emit(NOON, agent.entry(T, T + HOUR_MS, sequences=(0, 0)), free)
     out = command("rollup", "--day", str(TODAY))
     assert "stage 1 of" in out
-    assert "published 4 hours and 3 days" in out
+    assert "published 4 hours in files and 3 days" in out
     assert f"damaged_input: {harmed.key}" in out
     assert rows("day") == {("ingress_bytes", -12): 301, ("storage_byte_minutes", -12): 2**62}
     # The same rows, whoever rolls up: by their hash nothing is new.

@@ -77,7 +77,6 @@ impl TopicHistory {
         config: &TopicConfig,
         defaults_since_ms: i64,
     ) -> Self {
-        let (retention_ms, retention_bytes) = config.limits();
         let history = topic.retention;
         let since_ms = history.as_ref().map_or(0, |history| history.since_ms);
         // A later change of the cluster's defaults does not say what the topic had before.
@@ -94,8 +93,8 @@ impl TopicHistory {
             deleted_at_ms: (end == End::Deleted).then_some(topic.deleted_at_ms),
             deletions: ended.chain(open).collect(),
             partition_counts: topic.partition_counts,
-            retention_ms,
-            retention_bytes,
+            retention_ms: config.retention_ms,
+            retention_bytes: config.retention_bytes,
             retention_since_ms: since_ms.max(defaults_since_ms),
             retention_before: before.map(|Retention { ms, bytes }| (ms, bytes)),
             excluded: history

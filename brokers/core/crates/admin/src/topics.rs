@@ -262,8 +262,8 @@ impl ClusterAdmin {
                 return Ok(self.leaders_of(&record).await?.facts(&record));
             }
             let rule = |configs: &Configs| {
-                let (ms, bytes) = TopicConfig::resolve(configs, &broker).limits();
-                Retention { ms, bytes }
+                let config = TopicConfig::resolve(configs, &broker);
+                Retention { ms: config.retention_ms, bytes: config.retention_bytes }
             };
             let expected = Some(stored.revision);
             match self.metadata.set_topic_configs(None, name, expected, changes, &rule).await {

@@ -25,9 +25,10 @@ pub struct CleanupPolicy {
 pub struct TopicConfig {
     /// What happens to old records.
     pub cleanup: CleanupPolicy,
-    /// The age in milliseconds from which records are dropped; `None`: never.
+    /// The age in milliseconds from which records are dropped; `None`: never, as without `delete`.
     pub retention_ms: Option<i64>,
-    /// The bytes of a partition from which the oldest records are dropped; `None`: never.
+    /// The bytes of a partition from which the oldest records are dropped; `None`: never, as
+    /// without `delete`.
     pub retention_bytes: Option<u64>,
     /// Largest record batch in bytes.
     pub max_message_bytes: u32,
@@ -80,8 +81,10 @@ impl TopicConfig {
         let append_time = value("message.timestamp.type") == Value::Text("LogAppendTime".into());
         Self {
             cleanup: CleanupPolicy { delete: has("delete"), compact: has("compact") },
-            retention_ms: Some(integer("retention.ms")).filter(|ms| *ms >= 0),
-            retention_bytes: u64::try_from(integer("retention.bytes")).ok(),
+            retention_ms: Some(integer("retention.ms")).filter(|ms| *ms >= 0 && has("delete")),
+            retention_bytes: u64::try_from(integer("retention.bytes"))
+                .ok()
+                .filter(|_| has("delete")),
             max_message_bytes: unsigned("max.message.bytes"),
             stored_codec: stored_codec(&value("compression.type"), integer),
             timestamp_type: if append_time {
@@ -99,14 +102,6 @@ impl TopicConfig {
                 other => unreachable!("the ratio is a double in the table, not {other}"),
             },
         }
-    }
-}
-
-impl TopicConfig {
-    /// The age in milliseconds and the bytes of a partition from which records are dropped; both
-    /// `None` where `cleanup.policy` does not include `delete`.
-    pub fn limits(&self) -> (Option<i64>, Option<u64>) {
-        if self.cleanup.delete { (self.retention_ms, self.retention_bytes) } else { (None, None) }
     }
 }
 

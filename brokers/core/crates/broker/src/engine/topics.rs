@@ -283,13 +283,14 @@ impl TopicFacts for ViewedTopics {
     fn rules(&self, topic: TopicId) -> Option<LogRules> {
         let snapshot = self.view.snapshot();
         let record = &snapshot.led_topic(topic)?.record;
-        let (ms, bytes) = if snapshot.topics.by_id(topic).is_some() {
-            TopicConfig::resolve(&record.configs, &self.configs.current()).limits()
+        let present = if snapshot.topics.by_id(topic).is_some() {
+            let config = TopicConfig::resolve(&record.configs, &self.configs.current());
+            Retention { ms: config.retention_ms, bytes: config.retention_bytes }
         } else {
             // What clients do not see can be restored, and is kept for that.
-            (None, None)
+            Retention { ms: None, bytes: None }
         };
-        Some(LogRules { present: Retention { ms, bytes }, history: record.retention.clone() })
+        Some(LogRules { present, history: record.retention.clone() })
     }
 
     fn compaction(&self, topic: TopicId) -> Option<CompactionRules> {

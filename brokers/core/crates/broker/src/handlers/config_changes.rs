@@ -106,8 +106,8 @@ async fn alter_a_topic(
         let (fence, expected) = (broker.engine.fence(), Some(stored.revision));
         let changes = difference(before, &after);
         let rule = |configs: &Overrides| {
-            let (ms, bytes) = TopicConfig::resolve(configs, &config).limits();
-            Retention { ms, bytes }
+            let config = TopicConfig::resolve(configs, &config);
+            Retention { ms: config.retention_ms, bytes: config.retention_bytes }
         };
         match metadata.set_topic_configs(fence, name, expected, &changes, &rule).await {
             Ok(stored) => return broker.await_revision(stored.revision).await,
