@@ -20,6 +20,7 @@ from billing.models import (
     Receivable,
     UnpaidInvoice,
 )
+from billing.periods import last_month, month_of, starts_at
 from console.base.accounts.choices import TrafficLimitSource
 from console.base.accounts.models import TrafficLimit
 from console.base.common.clock import now
@@ -50,10 +51,23 @@ def why_refused(payer: Payer, organization_id: str) -> PayerRefusal | None:
         if _disputes_of([payer.pk]).filter(state=DisputeState.OPEN).exists():
             return PayerRefusal.DISPUTED
         limits = TrafficLimit.objects.filter(source=TrafficLimitSource.PAYER)
-        current = others.filter(until=None).values("organization_id")
-        if limits.filter(organization_id__in=current).exists():
+        owing = paid_for_lately(others).values("organization_id")
+        if limits.filter(organization_id__in=owing).exists():
             return PayerRefusal.UNPROVED
     return None
+
+
+def paid_for_lately(links: QuerySet[PayerOrganization]) -> QuerySet[PayerOrganization]:
+    """Those of a payer's links to organizations whose usage may have no invoice yet.
+
+    Whoever removes the card before the invoice comes owes it all the same, unless a card that is
+    known to pay has taken the organization over.
+    """
+    known = PayerOrganization.objects.filter(
+        organization_id=OuterRef("organization_id"), until=None
+    ).exclude(payer__proved_at=None, payer__trusted_at=None)
+    since = starts_at(last_month(month_of(now())))
+    return links.filter(Q(until=None) | Q(until__gt=since)).exclude(Exists(known))
 
 
 def refusal_of_card(account: CardAccount) -> PayerRefusal | None:

@@ -18,10 +18,10 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Exists, OuterRef, Sum
 
 from billing.allowances.payers import payer_of
-from billing.allowances.refusals import disputing_organizations
+from billing.allowances.refusals import disputing_organizations, paid_for_lately
 from billing.choices import (
     AttemptOrigin,
     AttemptState,
@@ -211,10 +211,12 @@ def _owing_of_unproved(payer_ids: Collection[str] | None = None) -> dict[str, di
     unproved, proved = _by_proof(payer_ids)
     if proved:
         Payer.objects.filter(pk__in=proved).update(proved_at=now())
-    links = PayerOrganization.objects.filter(until=None, payer_id__in=unproved)
+    links = paid_for_lately(PayerOrganization.objects.filter(payer_id__in=unproved))
     groups: dict[str, list[str]] = {}
     for payer_id, owner in links.order_by("pk").values_list("payer_id", "organization_id"):
-        groups.setdefault(payer_id, []).append(owner)
+        owners = groups.setdefault(payer_id, [])
+        if owner not in owners:
+            owners.append(owner)
     owed = owed_by([owner for owners in groups.values() for owner in owners])
     return {
         payer_id: {owner: owed[owner] for owner in owners} for payer_id, owners in groups.items()
@@ -227,7 +229,8 @@ def _by_proof(payer_ids: Collection[str] | None = None) -> tuple[list[str], list
     if not config().billing.unproved_payer_limit_minor:
         return [], []
     rows = Payer.objects.filter(kind=PayerKind.CARD, proved_at=None, trusted_at=None)
-    rows = rows.filter(organizations__until=None).distinct()
+    links = paid_for_lately(PayerOrganization.objects.filter(payer=OuterRef("pk")))
+    rows = rows.filter(Exists(links))
     if payer_ids is not None:
         rows = rows.filter(pk__in=payer_ids)
     payers = list(rows.order_by("pk").values_list("pk", flat=True))
@@ -267,11 +270,16 @@ def _charged_at() -> int:
 def _refused(owing: Mapping[str, Mapping[str, Owing]]) -> dict[str, NoticeKind]:
     """Organization → why its traffic is refused."""
     limit = config().billing.unproved_payer_limit_minor
+    links = PayerOrganization.objects.filter(until=None)
+    links = links.filter(organization_id__in={one for owners in owing.values() for one in owners})
+    paid_by = dict(links.values_list("organization_id", "payer_id"))
     refused = {
         owner: NoticeKind.LIMIT_REACHED
-        for of_payer in owing.values()
+        for payer_id, of_payer in owing.items()
         if sum(one.total_minor for one in of_payer.values()) >= limit
         for owner in of_payer
+        # Who has given another card is judged by that one.
+        if paid_by.get(owner, payer_id) == payer_id
     }
     return refused | dict.fromkeys(disputing_organizations(), NoticeKind.DISPUTED)
 
@@ -279,7 +287,8 @@ def _refused(owing: Mapping[str, Mapping[str, Owing]]) -> dict[str, NoticeKind]:
 def _charge_due(payer_id: str, owing: Mapping[str, Owing]) -> bool:
     """Begins the charge in advance of a payer that owes enough; returns whether it did.
 
-    One organization's at a time: the one with the greatest amount first.
+    One organization's at a time: of those that still have the card, the one with the greatest
+    amount.
     """
     if sum(one.total_minor for one in owing.values()) < _charged_at():
         return False
@@ -291,7 +300,12 @@ def _charge_due(payer_id: str, owing: Mapping[str, Owing]) -> bool:
         waits = failed.filter(created_at__gt=now() - TRY_AGAIN_AFTER).exists()
         if waits or failed.count() >= TRIES_MAX or ours.filter(state__in=LIVE_STATES).exists():
             return False
-    owner = max(owing, key=lambda one: (owing[one].unbilled_minor, one))
+        links = PayerOrganization.objects.filter(payer_id=payer_id, until=None)
+        owners = links.filter(organization_id__in=owing.keys())
+        chargeable = list(owners.values_list("organization_id", flat=True))
+    if not chargeable:
+        return False
+    owner = max(chargeable, key=lambda one: (owing[one].unbilled_minor, one))
     with organization_scope(owner):
         lock_organizations([owner])
         account = card_of(owner)

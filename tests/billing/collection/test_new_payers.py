@@ -290,6 +290,33 @@ class TestLimit:
         assert world.attempts()[-1].state == "succeeded"
         assert (reasons(world), reasons(other)) == ({}, {})
 
+    def test_organizations_that_removed_the_card_count(self, world, other):
+        world.give_card(DECLINES_LATER)
+        other.give_card(DECLINES_LATER)
+        use(world, TERABYTE)
+        world.remove_card()
+        beat(world)
+        assert not has_payer(world)
+        # Half of the limit is owed already, though the other organization has used nothing.
+        use(other, TERABYTE // 2)
+        beat(world)
+        assert [one.state for one in other.attempts()] == ["failed"]
+        beat(world)
+        assert "Pay in advance" in reasons(other)["payer"]
+        third = World(world.server, world.clock, make_tenant("Third").id)
+        third.give_card(DECLINES_LATER)
+        assert not has_payer(third)
+        # Removing it there too opens nothing.
+        other.remove_card()
+        beat(world)
+        third.give_card(DECLINES_LATER)
+        assert not has_payer(third)
+        # Who takes a card that pays is served, and owes the other card's limit nothing more.
+        other.give_card(GOOD)
+        beat(world)
+        beat(world)
+        assert reasons(other) == {}
+
     def test_it_is_tried_again_once_a_day_and_four_times_in_all(self, world):
         world.give_card(DECLINES_LATER)
         use(world, TERABYTE)

@@ -12,7 +12,7 @@ from django.test import Client
 
 from billing.collection import cards, events
 from billing.collection.tasks import catch_up_events, collect_due, sweep_collection
-from billing.models import Payment, PaymentAttempt, Receivable
+from billing.models import CardAccount, Payment, PaymentAttempt, Receivable
 from billing.receivables.services import record_payment
 from billing.services import numbers
 from billing.services.store import document_store
@@ -159,6 +159,17 @@ class World:
         assert answer.status_code in {302, 303}, answer.text
         if "/authenticate/" in answer.headers["location"]:
             self.authenticate(answer.headers["location"])
+        cards.check_card(organization_id=self.id)
+        self.work()
+
+    def remove_card(self) -> None:
+        """Removes the card on the hosted page, and has the service hear of it."""
+        url = cards.open_portal(organization_id=self.id)
+        with organization_scope(self.id):
+            customer_id = CardAccount.objects.get().customer_id
+        for method in self.objects("payment_method"):
+            if method["customer"] == customer_id:
+                httpx.post(f"{url}/remove", data={"payment_method": method["id"]})
         cards.check_card(organization_id=self.id)
         self.work()
 

@@ -85,7 +85,7 @@ fn overrides_win_over_brokers_and_brokers_over_defaults() {
             ("message.max.bytes", "2000"),
             ("log.segment.bytes", "1048576"),
         ],
-        &[("log.retention.ms", "500"), ("log.cleanup.policy", "compact")],
+        &[("log.retention.ms", "500"), ("log.cleanup.policy", "compact,delete")],
     );
     let overrides = set(&[
         ("message.timestamp.type", "LogAppendTime"),
@@ -97,8 +97,19 @@ fn overrides_win_over_brokers_and_brokers_over_defaults() {
     assert_eq!(entry("segment.bytes", &[], &broker).value.as_deref(), Some("1048576"));
     assert_eq!(config.max_message_bytes, 3000);
     assert_eq!(config.retention_bytes, Some(77));
-    assert_eq!(config.cleanup, CleanupPolicy { delete: false, compact: true });
+    assert_eq!(config.cleanup, CleanupPolicy { delete: true, compact: true });
     assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
+}
+
+#[test]
+fn nothing_is_dropped_where_cleanup_only_compacts() {
+    let overrides = set(&[
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "500"),
+        ("retention.bytes", "77"),
+    ]);
+    let config = TopicConfig::resolve(&overrides, &broker(&[], &[]));
+    assert_eq!((config.retention_ms, config.retention_bytes), (None, None));
 }
 
 #[test]
