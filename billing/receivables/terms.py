@@ -16,7 +16,7 @@ class Terms:
     """What is to be paid, how, and until when. Texts as people read them.
 
     `payable` is empty where nothing is left to pay; `credit` where no credit was used. Without an
-    `account` the invoice is charged to a card.
+    `account` the invoice is charged to a card, where there is one.
     """
 
     total: str
@@ -48,7 +48,8 @@ class Terms:
             ]
         else:
             lines.append(
-                f"{self.payable} is charged to your card; it is to be paid by {self.due_on}."
+                f"{self.payable} is to be paid by {self.due_on}; it is charged to your card, if you"
+                " have given one."
             )
         return "\n".join(lines)
 

@@ -199,6 +199,18 @@ def test_sending_anew_ends_the_older_link(api, mailoutbox, monkeypatch):
     assert_problem(api().post(path, {}), 409, "invitation_closed")
 
 
+def test_mails_that_are_sent_anew_count_for_the_day(api, settings, monkeypatch):
+    limits = dataclasses.replace(config().limits, invitations_per_day=2)
+    settings.FRESHET = dataclasses.replace(config(), limits=limits)
+    path = f"/invitations/{invite(api())['id']}:resend"
+    move_clock(monkeypatch, minutes=2)
+    assert api().post(path, {}).status_code == 200
+    move_clock(monkeypatch, minutes=4)
+    assert_problem(api().post(path, {}), 403, "limit_reached")
+    move_clock(monkeypatch, minutes=25 * 60)
+    assert api().post(path, {}).status_code == 200
+
+
 def test_the_token_is_in_the_mail_and_nowhere_else(api, tenant, mailoutbox):
     shown = api().post("/invitations", {"email": ADA, "role": "viewer"})
     token = sent_token(mailoutbox)

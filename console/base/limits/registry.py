@@ -62,7 +62,7 @@ LIMITS: tuple[Limit, ...] = (
         "invitations_per_day",
         ORGANIZATION,
         "invitations",
-        "Inviting somebody else is refused (403, limit_reached) until 24 hours have passed.",
+        "Mails that invite, repeated ones too, are refused (403, limit_reached) for 24 hours.",
     ),
     Limit("service_accounts", ORGANIZATION, "accounts", FULL),
     Limit("role_bindings", ORGANIZATION, "roles", FULL),

@@ -58,7 +58,7 @@ def test_a_card_is_charged(issue, collector):
     invoice = issue()
     text = mailed(invoice)
     total = readable_amount(invoice.total_minor, "USD")
-    assert f"{total} is charged to your card; it is to be paid by 18 October 2026." in text
+    assert f"{total} is to be paid by 18 October 2026; it is charged to your card, if you" in text
     assert "IBAN" not in text
 
 

@@ -42,6 +42,7 @@ from console.base.common.conf import config
 from console.base.common.errors import FieldError, TooManyRequests
 from console.base.common.ids import random_text
 from console.base.common.mail_names import quoted_name
+from console.base.common.models import AuditEntry
 from console.base.common.outbox import enqueue_task
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.limits.services import require_room
@@ -51,6 +52,7 @@ VALID = timedelta(days=7)
 RESEND_AFTER = timedelta(minutes=1)
 DAY = timedelta(days=1)
 NONCE_CHARS = 20
+RESENT = "invitation.resend"
 TASK = "accounts.send_invitation"
 SUBJECT = "You are invited to an organization on Freshet"
 TEXT = """\
@@ -128,7 +130,7 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
     """Sends the mail of an invitation again, which is then valid for seven days from now.
 
     The caller has locked its row. Links of earlier mails become invalid. Raises `RoleTooHigh`,
-    `InvitationClosed`, `TooManyRequests`.
+    `InvitationClosed`, `TooManyRequests`, `LimitReached` (`invitations_per_day`).
     """
     lock_maker(actor)
     require_rights_of(actor, invitation)
@@ -140,6 +142,9 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
             "The invitation was sent less than a minute ago.",
             retry_after_s=max(1, math.ceil(wait.total_seconds())),
         )
+    organization_id = invitation.organization_id
+    today = invitations_used(organization_id)
+    require_room("invitations_per_day", organization_id=organization_id, used=today)
     _renew_token(invitation)
     invitation.sent_at, invitation.expires_at = now(), now() + VALID
     # Whoever sends it again becomes its inviter: it ends when they leave.
@@ -147,7 +152,7 @@ def resend_invitation(*, actor: Actor, invitation: Invitation) -> Invitation:
     invitation.invited_by_account_id = actor.service_account_id
     invitation.save()
     _enqueue_mail(invitation)
-    _audit_invitation(actor, invitation, "invitation.resend", {"email": invitation.email})
+    _audit_invitation(actor, invitation, RESENT, {"email": invitation.email})
     return invitation
 
 
@@ -242,9 +247,14 @@ def members_used(organization_id: str, cluster_id: str = "") -> int:
 
 
 def invitations_used(organization_id: str, cluster_id: str = "") -> int:
-    """Counts invitations of the last 24 hours in any state. `cluster_id` is ignored."""
+    """Counts mails of invitations in the last 24 hours, repeated ones too.
+
+    `cluster_id` is ignored.
+    """
+    since = now() - DAY
     ours = Invitation.objects.for_organization(organization_id)
-    return ours.filter(created_at__gt=now() - DAY).count()
+    again = AuditEntry.objects.filter(organization_id=organization_id, action=RESENT)
+    return ours.filter(created_at__gt=since).count() + again.filter(created_at__gt=since).count()
 
 
 def _add_member(invitation: Invitation, user: User, *, new_user: bool, address: str) -> Accepted:

@@ -103,11 +103,8 @@ fn overrides_win_over_brokers_and_brokers_over_defaults() {
 
 #[test]
 fn nothing_is_dropped_where_cleanup_only_compacts() {
-    let overrides = set(&[
-        ("cleanup.policy", "compact"),
-        ("retention.ms", "500"),
-        ("retention.bytes", "77"),
-    ]);
+    let overrides =
+        set(&[("cleanup.policy", "compact"), ("retention.ms", "500"), ("retention.bytes", "77")]);
     let config = TopicConfig::resolve(&overrides, &broker(&[], &[]));
     assert_eq!((config.retention_ms, config.retention_bytes), (None, None));
 }
