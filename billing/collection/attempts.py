@@ -456,11 +456,17 @@ def _enter_failure(attempt: PaymentAttempt) -> None:
             return
         noted = UnpaidInvoice.objects.filter(pk=OuterRef("invoice_id"), ended_at=None)
         rows = rows.exclude(Exists(noted))
+    invoice_ids = list(rows.values_list("invoice_id", flat=True))
     note_failure(
         organization_id=attempt.organization_id,
-        invoice_ids=list(rows.values_list("invoice_id", flat=True)),
+        invoice_ids=invoice_ids,
         failure=FailureKind(attempt.failure),
     )
+    accounts = CardAccount.objects.exclude(method_id__in=["", attempt.method_id])
+    if accounts.filter(pk=attempt.organization_id).exists():
+        # Another card was given meanwhile, and need not wait for what the calendar gives this one.
+        unpaid = UnpaidInvoice.objects.filter(invoice_id__in=invoice_ids, ended_at=None)
+        unpaid.exclude(failure=FailureKind.REOPENED).update(next_try_at=now())
 
 
 def _note_advance(attempt: PaymentAttempt) -> None:

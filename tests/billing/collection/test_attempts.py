@@ -11,7 +11,7 @@ from billing.models import Payment, PaymentAttempt
 from billing.receivables.services import record_payment
 from console.base.common.tenancy import organization_scope, system_scope
 from console.base.common.transactions import WaitInTransaction
-from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER
+from tests.billing.collection.world import ASKS_ALWAYS, DECLINES_LATER, GOOD
 from tests.console.scopes import rolled_back
 
 INTENTS = "/v1/payment_intents"
@@ -183,6 +183,18 @@ def test_a_bank_that_asks_an_absent_customer_fails_the_attempt(world):
     world.beat()
     (attempt,) = world.attempts()
     assert (attempt.state, attempt.failure) == ("failed", "needs_authentication")
+
+
+def test_another_card_is_charged_though_the_one_before_fails_after_it(world):
+    world.give_card(DECLINES_LATER)
+    invoice_id = world.issue(1250)
+    # The attempt is prepared, and its worker is late.
+    collect_due()
+    collect_organization(organization_id=world.id)
+    world.give_card(GOOD)
+    world.settle(rounds=2)
+    assert [one.state for one in world.attempts()] == [AttemptState.FAILED, AttemptState.SUCCEEDED]
+    assert world.receivable(invoice_id).state == "paid"
 
 
 def test_the_gateway_is_not_called_within_a_transaction(world):
