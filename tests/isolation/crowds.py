@@ -74,8 +74,12 @@ def used(http: httpx.Client, limit: str) -> int:
 
 
 def wait_until_used(http: httpx.Client, limit: str, at_least: int) -> None:
-    """Waits until so much of a limit is used."""
-    wait_until(lambda: used(http, limit) >= at_least, f"{at_least} of {limit} are used")
+    """Waits until so much of a limit is used.
+
+    It asks seldom: each look takes a turn from the requests of the same organization.
+    """
+    what = f"{at_least} of {limit} are used"
+    wait_until(lambda: used(http, limit) >= at_least, what, pause_s=1)
 
 
 @contextmanager

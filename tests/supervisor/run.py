@@ -24,14 +24,16 @@ END_TIMEOUT_S = 180
 UP = "All of it is up after"
 
 
-def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 120) -> None:
+def wait_until(
+    holds: Callable[[], bool], what: str, timeout_s: float = 120, pause_s: float = 0.05
+) -> None:
     """Waits until `holds` returns True; fails with the words `what` after `timeout_s`."""
     pause = threading.Event()
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if holds():
             return
-        pause.wait(0.05)
+        pause.wait(pause_s)
     message = f"not within {timeout_s:g} s: {what}"
     raise AssertionError(message)
 
