@@ -20,9 +20,7 @@ from tests.service.api import Api
 from tests.service.traffic import librdkafka_settings
 from tests.supervisor.run import wait_until
 
-# More than a web process has connections to PostgreSQL; on a slow machine the first ones have ended
-# when the last ones come.
-BROWSES, BROWSES_AT_ONCE = 32, 16
+BROWSES = 24
 SIGN_INS = 30
 WAITS, WAITS_MAX = 40, 32
 TAILS, TAILS_MAX = 26, 20
@@ -112,7 +110,7 @@ def test_slow_browses(service, attacker, victim):
 
     with paused_broker(service, cluster_id):
         crowd = Crowd(BROWSES, browse).start()
-        wait_until_used(attacker.http, "waiting_requests", BROWSES_AT_ONCE)
+        wait_until_used(attacker.http, "waiting_requests", BROWSES)
         victim.check()
         assert crowd.asking
     crowd.end()
