@@ -27,14 +27,15 @@ ONE_NETWORK = [f"10.99.0.{number}" for number in range(1, 33)]
 KNOWN, SHARED = "198.51.100.1", "198.51.100.2"
 NEW = ["203.0.113.1", "203.0.113.2", "203.0.113.3"]
 USERS = [f"user-{number}" for number in range(40)]
-CLUSTERS = ["cl_networks", "cl_addresses", "cl_users", "cl_old"]
+CLUSTERS = ["cl_networks", "cl_addresses", "cl_users", "cl_old", "cl_quiet"]
 
 # `docs/decisions/0020-a-guess-waits-and-its-user-does-not.md` has these numbers: how many guesses
 # are checked at once and then a second, of one user from all addresses and of a cluster.
 OF_USER = (20, 0.9)
 OF_CLUSTER = (40, 5.0)
-# A second for an attempt, and what a busy machine adds.
-LOGIN_S_MAX = 2.0
+# How much longer a login takes than one at the same moment to a cluster that nobody attacks. It is
+# within a second on an idle machine; in a queue behind the guesses it would be eight at least.
+LONGER_S_MAX = 4.0
 CORE_MAX = 0.2
 ATTACK_S = 5.0
 
@@ -58,6 +59,7 @@ class Attacked:
     """A cluster of the gateway, whose passwords are guessed."""
 
     def __init__(self, served, cluster):
+        self.served = served
         specs, self.network, self.gateway = served
         self.spec = specs[cluster]
         self.context = ssl.create_default_context(cafile=str(self.gateway.authority))
@@ -92,6 +94,14 @@ class Attacked:
             self.open.discard(client.socket)
             client.close()
         return time.monotonic() - began
+
+    def extra_wait(self, source, user=USER):
+        """How much longer it takes to log in than to a cluster that nobody attacks."""
+        quiet = Attacked(self.served, "cl_quiet").log_in(source)
+        here = self.log_in(source, user)
+        assert quiet is not None
+        assert here is not None
+        return here - quiet
 
     @contextlib.contextmanager
     def guessed(self, clients):
@@ -129,20 +139,19 @@ class Attacked:
 
 
 def watch(attacked, clients, limit, logins):
-    """Has passwords guessed, and meanwhile others log in. Returns how long each of them took."""
+    """Has passwords guessed, and meanwhile others log in."""
     at_once, per_s = limit
+    first, checked = time.monotonic(), attacked.checked()
     with attacked.guessed(clients):
-        until(lambda: attacked.checked() >= at_once / 2, "passwords are guessed")
-        began, checked, core_s = time.monotonic(), attacked.checked(), attacked.core_s()
-        times = [attacked.log_in(*login) for login in logins]
+        until(lambda: attacked.checked() >= checked + at_once / 2, "passwords are guessed")
+        began, core_s = time.monotonic(), attacked.core_s()
+        waits = [attacked.extra_wait(*login) for login in logins]
         # The attack goes on while they log in, and for a while after it.
         until(lambda: time.monotonic() >= began + ATTACK_S, "the attack has lasted")
-        guesses = attacked.checked() - checked
-        took = time.monotonic() - began
-        assert guesses <= at_once / 2 + per_s * took + 1
-        assert (attacked.core_s() - core_s) / took < CORE_MAX
-    assert None not in times
-    return times
+        guesses, now = attacked.checked() - checked, time.monotonic()
+        assert guesses <= at_once + per_s * (now - first)
+        assert (attacked.core_s() - core_s) / (now - began) < CORE_MAX
+    assert max(waits) < LONGER_S_MAX
 
 
 def test_guesses_from_many_networks_are_few_and_keep_their_user_in(served):
@@ -150,22 +159,19 @@ def test_guesses_from_many_networks_are_few_and_keep_their_user_in(served):
     assert attacked.log_in(KNOWN) is not None
     clients = [(USER, source) for source in NETWORKS]
     logins = [(KNOWN,), *((source,) for source in NEW), (KNOWN,)]
-    times = watch(attacked, clients, OF_USER, logins)
-    assert max(times) < LOGIN_S_MAX
+    watch(attacked, clients, OF_USER, logins)
 
 
 def test_guesses_from_many_addresses_of_one_network_are_few(served):
     attacked = Attacked(served, "cl_addresses")
     clients = [(USER, source) for source in ONE_NETWORK]
-    times = watch(attacked, clients, OF_USER, [(source,) for source in NEW])
-    assert max(times) < LOGIN_S_MAX
+    watch(attacked, clients, OF_USER, [(source,) for source in NEW])
 
 
 def test_guesses_at_many_users_are_few_together(served):
     attacked = Attacked(served, "cl_users")
     clients = list(zip(USERS, itertools.cycle(NETWORKS), strict=False))
-    times = watch(attacked, clients, OF_CLUSTER, [(source, USERS[0]) for source in NEW])
-    assert max(times) < LOGIN_S_MAX
+    watch(attacked, clients, OF_CLUSTER, [(source, USERS[0]) for source in NEW])
 
 
 def test_an_old_password_delays_no_other_application_of_its_address(served):
@@ -180,9 +186,8 @@ def test_an_old_password_delays_no_other_application_of_its_address(served):
     retrying.start()
     try:
         until(lambda: attacked.checked() > 15, "it is sent again and again")
-        times = [attacked.log_in(SHARED, user) for user in (USER, USER, USER)]
+        waits = [attacked.extra_wait(SHARED) for _ in range(3)]
     finally:
         stopping.set()
         retrying.join()
-    assert None not in times
-    assert max(times) < LOGIN_S_MAX
+    assert max(waits) < LONGER_S_MAX
