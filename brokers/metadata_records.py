@@ -76,6 +76,8 @@ class ClusterLimits:
     """Bytes of requests and answers that are not billed, of all clients in a second."""
     changes_per_second: int | None = None
     """Changes that all clients make in a second; those of 200 seconds may come at once."""
+    usage_pairs_per_minute: int | None = None
+    """Pairs of a topic and a principal of which usage is counted apart in a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -396,5 +396,10 @@ class Limits:
         "Changes a second (topics, configs, ACLs, users, quotas, groups) by a cluster's Kafka "
         "clients; those of 200 seconds may come at once. Each is in the audit log.",
     )
+    usage_pairs_per_minute: int = setting(
+        2000,
+        "Pairs of a topic and a credential of which a cluster's usage is counted apart in a minute. "
+        "That of further pairs is counted together for each topic.",
+    )
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")
     wakes_per_minute: int = setting(10, "Times that a cluster may be woken in a minute.")

@@ -53,7 +53,11 @@ class UsageQuerySerializer(serializers.Serializer[Any]):
     granularity = serializers.ChoiceField(
         choices=GRANULARITIES,
         default="day",
-        help_text="The length of a window. Minutes are kept for eight days.",
+        help_text=(
+            "The length of a window. Minutes are kept for eight days. A day has the 1,000 "
+            "largest pairs of a topic and a principal, of each cluster and meter, and sums "
+            "the rest by topic under `Others:*`; hours have all."
+        ),
     )
     group_by = serializers.ChoiceField(
         choices=list(GROUPS),

@@ -28,6 +28,8 @@ RECORD_VERSIONS = (BLOCKS_VERSION, FILES_VERSION)
 # The principal of the service itself: probes, samples, repairs. It is never billed. What people
 # read and write by REST has a principal of theirs, `ApiKey:` or `Member:` with an id.
 SERVICE_PRINCIPAL = "User:__freshet"
+# The principal of what is counted together: nobody has this name.
+OTHERS = "Others:*"
 
 
 class Meter(StrEnum):

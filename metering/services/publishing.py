@@ -1,9 +1,9 @@
 """Publishes a roll-up: makes its rows a day's current ones, in one transaction, if all checks pass.
 
-The steps are: check the files, lock, copy days into the staging table, check, add versioned rows,
-move the pointer. Hours stay in the run's files. Readers follow the pointer, so they see the old
-rows and hours until the commit and all new ones after it. Rows that were published before never
-change: invoices name them.
+The steps are: check the files, lock, copy days into the staging table, check, fold the smallest
+pairs, add versioned rows, move the pointer. Hours stay in the run's files. Readers follow the
+pointer, so they see the old rows and hours until the commit and all new ones after it. Rows that
+were published before never change: invoices name them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from metering.choices import Granularity, RunState, UsageMeter
 from metering.errors import Check, PublishRefused, RollupBusy, RollupFailed
 from metering.models import RollupPointer, RollupRun
 from metering.periods import DAY, day_start, to_ms
+from metering.services.folding import fold_pairs
 from metering.services.run_checks import HoursContent, read_content
 from metering.services.running import fold_run
 
@@ -115,6 +117,7 @@ def publish_run(
         checks = _check_run(run, report, hours)
         if not all(check.passed for check in checks):
             raise PublishRefused(checks)
+        fold_pairs(run.pk, partial(row_id, run.pk, DAYS))
         _execute_statement(ADD_ROWS, [run.pk])
         # The staging table has no row security, so no row in it may outlive the transaction.
         _execute_statement("DELETE FROM metering_stagedrow WHERE run_id = %s", [run.pk])

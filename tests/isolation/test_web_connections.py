@@ -22,6 +22,8 @@ ATTACKERS = ("127.0.1.7", "127.0.1.8")
 # The bounds by address, as they are set by default.
 OF_ADDRESS = 1000
 IDLE, VICTIM_REQUESTS = 21_000, 60
+# What another program on the machine delays once, an attack delays in each round.
+ROUNDS = 3
 # What the test's own threads and other processes on the machine may add (seconds).
 FACTOR, FLOOR_S = 4, 0.25
 CONNECTIONS = 400
@@ -40,6 +42,12 @@ def ask(victim: Api, times: int) -> list[float]:
         victim.call("GET", "/clusters", status=200)
         took.append(time.monotonic() - began)
     return took
+
+
+def least_percentile_99(victim: Api, first: list[float]) -> float:
+    """The 99th percentile of the quickest of some rounds of requests, of which `first` is one."""
+    rounds = [first, *(ask(victim, VICTIM_REQUESTS) for _ in range(ROUNDS - 1))]
+    return min(map(percentile_99, rounds))
 
 
 class Idle:
@@ -107,7 +115,7 @@ def test_idle_connections_of_two_addresses(service, victim):
         )
         meanwhile = ask(victim, VICTIM_REQUESTS)
         wait_until(lambda: sum(crowd.tried for crowd in crowds) >= IDLE, "all have tried")
-        afterwards = ask(victim, VICTIM_REQUESTS)
+        afterwards = least_percentile_99(victim, ask(victim, VICTIM_REQUESTS))
         # A new client is served as well.
         with client(service, source="127.0.1.9") as http:
             assert http.get("/session").is_success
@@ -118,7 +126,7 @@ def test_idle_connections_of_two_addresses(service, victim):
         for crowd in crowds:
             crowd.stop()
     assert statistics.median(meanwhile) < FACTOR * statistics.median(control) + FLOOR_S
-    assert percentile_99(afterwards) < 2 * percentile_99(control) + FLOOR_S
+    assert afterwards < 2 * percentile_99(control) + FLOOR_S
 
 
 def test_a_head_that_does_not_come_ends_its_connection(service):
@@ -200,7 +208,8 @@ def test_many_requests_without_a_credential(service, victim, number, path):
         took = ask(victim, VICTIM_REQUESTS)
         wait_until(lambda: b"429" in statuses, "some are refused")
         rate = (sum(statuses.values()) - before) / (time.monotonic() - began)
+        slowest = least_percentile_99(victim, took)
     # Who asks again at each answer is answered less often than it could be.
     assert rate < 3 * CONNECTIONS, (statuses, rate)
     assert statistics.median(took) < FACTOR * statistics.median(control) + FLOOR_S, (control, took)
-    assert percentile_99(took) < FACTOR * percentile_99(control) + FLOOR_S, (control, took)
+    assert slowest < FACTOR * percentile_99(control) + FLOOR_S, (control, took)

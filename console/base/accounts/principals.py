@@ -15,10 +15,10 @@ from console.base.common.actor import Actor, ActorKind
 
 API_KEY, MEMBER, USER = "ApiKey:", "Member:", "User:"
 # The principal of the service itself, which pays for nothing, and that under which a broker counts
-# whoever asks by REST after very many others (`brokers/core/crates/broker/src/context/payers.rs`).
+# whoever comes after very many others (`brokers/core/crates/storage/src/payers.rs`).
 FIXED_NAMES = {
     f"{USER}__freshet": "Freshet itself",
-    "Others:*": "Other API keys and members",
+    "Others:*": "Others, counted together",
 }
 TYPES = {ActorKind.API_KEY: API_KEY, ActorKind.SESSION: MEMBER}
 

@@ -165,6 +165,14 @@ LIMITS: tuple[Limit, ...] = (
         "the audit log, which gets each. The console, REST and Terraform are not counted.",
     ),
     Limit(
+        "usage_pairs_per_minute",
+        CLUSTER,
+        "pairs/min",
+        "Pairs of a topic and a credential that write, and as many that read, have usage and costs "
+        "of their own. Bytes of further pairs of the same minute are counted together for each "
+        "topic, under `Others:*`, and billed alike.",
+    ),
+    Limit(
         "connections",
         CLUSTER,
         "connections",

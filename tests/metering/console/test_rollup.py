@@ -5,6 +5,7 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from django.db import connection
@@ -21,7 +22,13 @@ from metering.errors import (
 )
 from metering.models import QualityResult, RollupPointer, RollupRun, StagedRow, UsageRow
 from metering.periods import DAY, HOUR_MS, MINUTE_MS, from_ms, to_ms
-from metering.services import month_completeness, rollup_inputs, usage_row_ids
+from metering.services import (
+    folding,
+    month_completeness,
+    publishing,
+    rollup_inputs,
+    usage_row_ids,
+)
 from metering.services.comparing import compare_month
 from metering.services.ingest import ingest_usage
 from metering.services.month_usage import month_totals
@@ -460,19 +467,58 @@ def test_a_day_that_fails_keeps_no_other_from_being_rolled_up(agent, clock):
     assert TODAY in roll_up_recent_days(job=plain_job)
 
 
-def test_many_rows_are_published(agent):
+def test_many_rows_are_published(agent, monkeypatch):
     """More than one batch of a copy, and quantities beyond 64 bits."""
+    monkeypatch.setattr(publishing, "ROWS_A_BATCH", 400)
     blocks = [
-        Block(number, T + number % 60 * MINUTE_MS, (2**62,) * 3, principal=f"User:{number}")
+        Block(number, T + number % 60 * MINUTE_MS, (2**62,) * 3, principal=f"User:{number % 900}")
         for number in range(1_500)
     ]
     entry = agent.entry(T, T + HOUR_MS, sequences=(0, 1_499))
     agent.emit(NOON, entry, blocks)
     roll_up(day=TODAY, job=plain_job)
     with system_scope():
-        assert UsageRow.objects.current().filter(granularity="day").count() == 1_500
-        assert set(UsageRow.objects.values_list("quantity", flat=True)) == {Decimal(3 * 2**62)}
+        assert UsageRow.objects.current().filter(granularity="day").count() == 900
+        sums = set(UsageRow.objects.values_list("quantity", flat=True))
+        assert sums == {Decimal(3 * 2**62), Decimal(6 * 2**62)}
     assert from_ms(T) == NOON
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM metering_stagedrow")
         assert cursor.fetchone() == (0,)
+
+
+def test_the_largest_pairs_of_a_day_are_kept_and_the_rest_is_folded_by_topic(agent, monkeypatch):
+    monkeypatch.setattr(folding, "PAIRS_MAX", 3)
+    topics = ["a" * 32, "b" * 32]
+    used = [(topics[number % 2], f"User:{number}", 10 * number) for number in range(1, 7)]
+    used += [(topics[0], "Others:*", 7), (topics[1], "User:__freshet", 99)]
+    blocks = [
+        Block(number, T, (quantity,), principal=principal, topic_id=topic, billed=quantity != 99)
+        for number, (topic, principal, quantity) in enumerate(used)
+    ]
+    stored = Window(T, T + MINUTE_MS, 5, topic_id=topics[0])
+    agent.topics = dict(zip(topics, ["x", "y"], strict=True))
+    agent.emit(NOON, agent.entry(T, T + HOUR_MS, sequences=(0, 8)), blocks, [stored])
+    run = roll_up(day=TODAY, job=plain_job)
+    with system_scope():
+        days = list(UsageRow.objects.current().order_by("meter", "-quantity"))
+    kept = {
+        (row.meter, row.topic_id[0], row.principal, int(row.quantity), row.billed) for row in days
+    }
+    ingress = [
+        (*of, True) for of in (("a", "User:6", 60), ("b", "User:5", 50), ("a", "User:4", 40))
+    ]
+    assert kept == {
+        *(("ingress_bytes", *row) for row in ingress),
+        ("ingress_bytes", "b", "Others:*", 40, True),
+        ("ingress_bytes", "a", "Others:*", 27, True),
+        ("ingress_bytes", "b", "User:__freshet", 99, False),
+        ("storage_byte_minutes", "a", "", 5, True),
+    }
+    (folded,) = [row for row in days if row.quantity == 27]
+    midnight_ms = to_ms(folded.window_start)
+    key = (folded.cluster_id, folded.topic_id, "Others:*", "ingress_bytes", midnight_ms, True)
+    assert folded.pk == row_id(run.pk, "day", key)
+    files = pq.read_table(RunFolder(run.day, run.pk).path(HOURS))
+    assert len(files.filter(pc.field("meter") == "ingress_bytes")) == len(used)
+    assert compare_month(TODAY).named == []

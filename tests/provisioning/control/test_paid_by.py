@@ -248,7 +248,7 @@ def test_a_name_is_nobodys_of_another_organization(tenant, other_tenant, api, pa
     foreign = f"Member:{other_tenant.owner.pk}"
     own = f"Member:{tenant.owner.pk}"
     asked = [foreign, own, made["principal"], "Member:usr_none", "Others:*", "User:", "Else:x"]
-    fixed = {made["principal"]: "app", "Others:*": "Other API keys and members"}
+    fixed = {made["principal"]: "app", "Others:*": "Others, counted together"}
     assert names_of_principals(tenant.id, asked, of_people=True) == {
         own: tenant.owner.email,
         **fixed,

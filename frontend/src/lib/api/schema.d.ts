@@ -11143,7 +11143,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Windows that begin at or after this time, in RFC 3339. */
                 from?: string;
-                /** @description The length of a window. Minutes are kept for eight days. */
+                /** @description The length of a window. Minutes are kept for eight days. A day has the 1,000 largest pairs of a topic and a principal, of each cluster and meter, and sums the rest by topic under `Others:*`; hours have all. */
                 granularity?: "minute" | "hour" | "day" | "month";
                 /** @description `none` gives the rows themselves; all else sums of them, without ids. */
                 group_by?: "none" | "cluster" | "topic" | "principal" | "meter";

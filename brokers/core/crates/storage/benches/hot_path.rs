@@ -14,6 +14,7 @@ use freshet_storage::lane::queue::{BatchOwner, DurableBatch, LaneBatch};
 use freshet_storage::lane::token::OwnerToken;
 use freshet_storage::lane::writer::{CheckpointSource, LaneSettings, WriterParts, start};
 use freshet_storage::liveness::Liveness;
+use freshet_storage::payers::PayerRules;
 use freshet_storage::rules::Rules;
 use freshet_telemetry::Metrics;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
@@ -133,6 +134,7 @@ fn commits(criterion: &mut Criterion) {
             liveness: Liveness::default(),
             rules: Rules::full(),
             metrics: Metrics::new().lane,
+            payers: PayerRules::default(),
         };
         start(parts).await.expect("a lane")
     });

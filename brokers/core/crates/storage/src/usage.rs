@@ -16,6 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::lane::index::{Usage, UsageEntry};
 use crate::lane::queue::Lane;
+use crate::payers::{NamedPayers, OTHERS, PayerRules};
 use freshet_wire::ids::TopicId;
 use freshet_world::env::Clock;
 
@@ -26,10 +27,19 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// Counters in one usage block.
 const ENTRIES_MAX: usize = 10_000;
 
+/// So many counters are kept. What would need another one is counted with others.
+const COUNTERS_MAX: usize = 100_000;
+
 #[derive(Default)]
 struct Counter {
     total: u64,
     written: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    by_pair: BTreeMap<(TopicId, Arc<str>), Counter>,
+    named: NamedPayers,
 }
 
 /// A clean stop waits this long for clients to take the answers that are being sent to them.
@@ -38,7 +48,7 @@ const HANDING_MAX: Duration = Duration::from_secs(1);
 /// The egress counters of one incarnation (see the module).
 #[derive(Default)]
 pub struct EgressMeter {
-    counters: Mutex<BTreeMap<(TopicId, Arc<str>), Counter>>,
+    counters: Mutex<Counters>,
     handing: TaskTracker,
 }
 
@@ -46,6 +56,12 @@ pub struct EgressMeter {
 pub struct Handing(#[expect(dead_code, reason = "held, not read")] TaskTrackerToken);
 
 impl EgressMeter {
+    /// A meter that counts by these payers.
+    pub fn new(rules: PayerRules) -> Self {
+        let counters = Counters { named: NamedPayers::new(rules), ..Counters::default() };
+        Self { counters: Mutex::new(counters), ..Self::default() }
+    }
+
     /// Permission to hand records to a client; `None` once a clean stop is about to take the last
     /// count.
     pub fn begin(&self) -> Option<Handing> {
@@ -68,22 +84,29 @@ impl EgressMeter {
     /// Counts record bytes that were handed to a socket.
     pub fn add(&self, topic: TopicId, principal: &Arc<str>, bytes: u64) {
         let mut counters = self.counters.lock();
-        counters.entry((topic, Arc::clone(principal))).or_default().total += bytes;
+        let mut pair = (topic, counters.named.of_topic(topic, principal));
+        if counters.by_pair.len() >= COUNTERS_MAX && !counters.by_pair.contains_key(&pair) {
+            pair.1 = OTHERS.into();
+        }
+        counters.by_pair.entry(pair).or_default().total += bytes;
     }
 
     /// Bytes of a topic that were handed to clients since this incarnation started.
     pub fn total_bytes(&self, topic: TopicId) -> u64 {
         let counters = self.counters.lock();
-        let of_topic = counters.iter().filter(|((counted, _), _)| *counted == topic);
+        let from_topic_on = counters.by_pair.range((topic, Arc::from(""))..);
+        let of_topic = from_topic_on.take_while(|((counted, _), _)| *counted == topic);
         of_topic.map(|(_, counter)| counter.total).sum()
     }
 
     /// Returns the counters that changed since they were last taken, and marks them as taken. Each
     /// entry has the bytes since the incarnation started and the bytes since it was last taken. A
-    /// list has at most [`ENTRIES_MAX`] entries.
-    fn take_changed(&self) -> Vec<Vec<UsageEntry>> {
+    /// list has at most [`ENTRIES_MAX`] entries. A minute of payers begins where `now_ms` says so.
+    fn take_changed(&self, now_ms: i64) -> Vec<Vec<UsageEntry>> {
         let mut counters = self.counters.lock();
-        let changed = counters.iter_mut().filter(|(_, counter)| counter.total != counter.written);
+        counters.named.go_on_at(now_ms);
+        let all = counters.by_pair.iter_mut();
+        let changed = all.filter(|(_, counter)| counter.total != counter.written);
         let mut lists: Vec<Vec<UsageEntry>> = Vec::new();
         for ((topic, principal), counter) in changed {
             let egress_delta = counter.total - counter.written;
@@ -106,8 +129,8 @@ impl EgressMeter {
     /// as it takes: what a clean stop left out would never be billed. Returns where the next window
     /// starts.
     pub fn flush(&self, lane: &Lane, clock: &dyn Clock, window_start_ms: i64) -> i64 {
-        let lists = self.take_changed();
         let window_end_ms = clock.now_ms();
+        let lists = self.take_changed(window_end_ms);
         for entries in lists {
             if let Err(error) = lane.stage_usage(Usage { window_start_ms, window_end_ms, entries })
             {
@@ -126,7 +149,7 @@ impl EgressMeter {
     fn forget_gone(&self, exists: impl Fn(TopicId) -> bool) {
         let mut counters = self.counters.lock();
         let is_written = |counter: &Counter| counter.total == counter.written;
-        counters.retain(|(topic, _), counter| !is_written(counter) || exists(*topic));
+        counters.by_pair.retain(|(topic, _), counter| !is_written(counter) || exists(*topic));
     }
 
     /// Writes counters each second in which they changed, and forgets those of topics that do not
@@ -183,7 +206,7 @@ mod tests {
         meter.add(topic, &alice, 10);
         meter.add(topic, &alice, 5);
         let taken = |meter: &EgressMeter| {
-            let changed = meter.take_changed();
+            let changed = meter.take_changed(0);
             changed
                 .iter()
                 .flatten()
@@ -202,14 +225,37 @@ mod tests {
         let alice = Arc::from("User:alice");
         let topics = [1, 2, 3].map(TopicId::from_u128);
         topics.iter().take(2).for_each(|topic| meter.add(*topic, &alice, 1));
-        meter.take_changed();
+        meter.take_changed(0);
         meter.add(topics[2], &alice, 7);
         meter.forget_gone(|topic| topic == topics[0]);
         assert_eq!(topics.map(|topic| meter.total_bytes(topic)), [1, 0, 7]);
-        let changed = meter.take_changed();
+        let changed = meter.take_changed(0);
         assert_eq!(changed.iter().flatten().map(|entry| entry.egress_delta).sum::<u64>(), 7);
         meter.forget_gone(|_| false);
-        assert_eq!(meter.counters.lock().len(), 0);
+        assert_eq!(meter.counters.lock().by_pair.len(), 0);
+    }
+
+    #[test]
+    fn payers_beyond_the_limit_of_a_minute_are_counted_together() {
+        let rules = PayerRules { pairs_max: Arc::new(|| Some(1)), ..PayerRules::default() };
+        let meter = EgressMeter::new(rules);
+        let (topic, users) = (TopicId::from_u128(1), ["User:a", "User:b", "User:c"].map(Arc::from));
+        meter.take_changed(0);
+        for user in &users {
+            meter.add(topic, user, 10);
+        }
+        let names_at = |now_ms: i64| {
+            let taken = meter.take_changed(now_ms);
+            let entries = taken.iter().flatten();
+            entries
+                .map(|entry| (entry.principal.to_string(), entry.egress_bytes, entry.egress_delta))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names_at(60_000), [(OTHERS.into(), 20, 20), ("User:a".into(), 10, 10)]);
+        meter.add(topic, &users[2], 5);
+        meter.add(topic, &users[0], 5);
+        assert_eq!(names_at(60_001), [(OTHERS.into(), 25, 5), ("User:c".into(), 5, 5)]);
+        assert_eq!(meter.total_bytes(topic), 40);
     }
 
     #[test]
@@ -219,8 +265,8 @@ mod tests {
         for topic in 0..=2 * ENTRIES_MAX {
             meter.add(TopicId::from_u128(topic as u128), &alice, 1);
         }
-        let lists: Vec<usize> = meter.take_changed().iter().map(Vec::len).collect();
+        let lists: Vec<usize> = meter.take_changed(0).iter().map(Vec::len).collect();
         assert_eq!(lists, [ENTRIES_MAX, ENTRIES_MAX, 1]);
-        assert_eq!(meter.take_changed().len(), 0);
+        assert_eq!(meter.take_changed(0).len(), 0);
     }
 }

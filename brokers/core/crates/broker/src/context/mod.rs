@@ -9,7 +9,6 @@ mod request;
 mod tally;
 
 pub use broker::{Broker, BrokerSettings};
-pub use payers::OTHERS;
 pub(crate) use request::QuotaKind;
 pub use request::{ClientFacts, ListenerFacts, RequestContext, Throttling};
 pub use tally::Tally;

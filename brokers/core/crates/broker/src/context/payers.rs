@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use freshet_storage::payers::OTHERS;
+
 /// So many names are counted apart in one incarnation, and further ones together: keys can be made
 /// and deleted all day, and each name costs a counter for every topic that is read.
 const NAMES_MAX: usize = 512;
@@ -16,8 +18,6 @@ const TYPE_BYTES_MAX: usize = 16;
 const NAME_BYTES_MAX: usize = 64;
 /// The type that all clients of a broker have, so that nobody else pays under a client's name.
 const CLIENT_TYPE: &str = "User";
-/// The principal of those who are counted together. A name has no `*`, so it is nobody's.
-pub const OTHERS: &str = "Others:*";
 
 /// The principals for whom the service has made requests.
 #[derive(Default)]

@@ -20,7 +20,7 @@ use freshet_world::env::{Clock, Environment};
 /// The topic that holds groups and their offsets.
 pub use freshet_metadata::names::OFFSETS_TOPIC;
 /// The principal in whose name is written what nobody asked for, such as expirations.
-const PRINCIPAL: &str = "User:__freshet";
+pub(super) const PRINCIPAL: &str = "User:__freshet";
 /// The most bytes that the records of one batch may have once they are decompressed. The
 /// coordinator writes its batches uncompressed, so only damage could exceed this.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;

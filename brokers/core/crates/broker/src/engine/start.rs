@@ -40,6 +40,7 @@ use freshet_storage::lane::reader::LaneReader;
 use freshet_storage::lane::writer::WriterParts;
 use freshet_storage::lane::{LaneError, LanePaths};
 use freshet_storage::liveness::Liveness;
+use freshet_storage::payers::PayerRules;
 use freshet_storage::usage::EgressMeter;
 use freshet_world::env::Environment;
 use freshet_world::env::store::ObjectStore;
@@ -80,7 +81,7 @@ impl Engine {
         // groups are loaded is then seen here; one that was deleted before is seen by the loader.
         let forget_offsets = groups::forget_deleted(Arc::clone(&groups), Arc::clone(&taken.view));
         taken.partitions.all().into_iter().for_each(&load_groups);
-        let egress = Arc::new(EgressMeter::default());
+        let egress = Arc::new(EgressMeter::new(taken.payer_rules()));
         let freshness = Arc::new(Freshness::new(settings.rules, taken.liveness.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
         let jobs_task = taken.start_jobs(&environment, &settings, context, &keeper, messages)?;
@@ -307,8 +308,19 @@ impl TakenOver {
             liveness: self.liveness.clone(),
             rules: settings.rules,
             metrics: settings.metrics.lane.clone(),
+            payers: self.payer_rules(),
         };
         Ok(freshet_storage::lane::writer::start(parts).await?)
+    }
+
+    /// Which payers have usage of their own: as many as the cluster's limit says.
+    fn payer_rules(&self) -> PayerRules {
+        let view = Arc::clone(&self.view);
+        let pairs_max = move || {
+            let limit = view.snapshot().limits.usage_pairs_per_minute?;
+            usize::try_from(limit).ok()
+        };
+        PayerRules { pairs_max: Arc::new(pairs_max), free: groups::PRINCIPAL.into() }
     }
 
     /// The term in which this broker runs the jobs of the cluster: always, because it is the

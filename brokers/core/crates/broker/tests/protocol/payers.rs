@@ -9,7 +9,10 @@ use freshet_access::sasl::Mechanism;
 use freshet_broker::context::BrokerSettings;
 use freshet_inspect::usage_reader::{EGRESS, INGRESS, LaneRequest, UsageReader};
 use freshet_link::{LinkedClient, ListenerKind};
-use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey, TrafficLimit};
+use freshet_metadata::schema::{
+    LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, TrafficLimit,
+};
+use freshet_storage::payers::OTHERS;
 use freshet_wire::ids::TopicId;
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -18,6 +21,7 @@ use kafka_protocol::messages::{
 };
 
 use super::harness::{Client, Setup, TestBroker, batch, produce_request, text, topic_name};
+use super::limits;
 
 const KEY: &str = "ApiKey:key_a";
 const MEMBER: &str = "Member:usr_b";
@@ -159,6 +163,36 @@ async fn only_the_service_names_who_pays() {
     assert_eq!(traffic[KEY].bytes_out, all);
     assert_eq!(traffic[MEMBER].bytes_out, all);
     assert!(!traffic[KEY].busy.is_zero());
+}
+
+#[tokio::test]
+async fn few_pairs_of_a_minute_are_counted_apart_and_no_byte_is_lost() {
+    let broker = managed().await;
+    let topic = service(&broker, None).await.create_topic("t", 1, &[]).await;
+    let two = LimitsRecord { usage_pairs_per_minute: Some(2), ..LimitsRecord::default() };
+    limits::set(&broker, two).await;
+    // The meter asks for the limit when it writes.
+    assert!(metered(&broker, EGRESS).await.is_empty());
+    let records = batch(&["one"]);
+    let one = records.len() as u64;
+    let mut clients = vec![service(&broker, None).await];
+    for number in 0..8 {
+        clients.push(tenant(&broker, &format!("user-{number}"), KEY).await);
+    }
+    for client in clients.iter_mut().rev() {
+        assert_eq!(client.produce("t", 0, records.clone()).await.0, 0);
+    }
+    for client in clients.iter_mut().rev() {
+        assert_eq!(fetched_bytes(client, 12).await, 9 * one);
+    }
+    wait_counted(&broker, topic, 9 * 9 * one).await;
+    for (meter, of_one) in [(INGRESS, one), (EGRESS, 9 * one)] {
+        let mut named = metered(&broker, meter).await;
+        assert_eq!(named.values().sum::<u64>(), 9 * of_one);
+        assert!(named.remove(OTHERS).is_some());
+        // Twice as many where the next minute has begun meanwhile.
+        assert!((2..=4).contains(&named.len()), "{named:?}");
+    }
 }
 
 #[tokio::test]

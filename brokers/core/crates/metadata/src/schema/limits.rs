@@ -41,6 +41,9 @@ pub struct LimitsRecord {
     /// Changes that clients may make in a second, all of them together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_per_second: Option<u64>,
+    /// Pairs of a topic and a principal of which usage is counted apart in a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_pairs_per_minute: Option<u64>,
 }
 
 impl Record for LimitsRecord {

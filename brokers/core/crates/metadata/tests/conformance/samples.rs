@@ -206,6 +206,7 @@ fn limit_samples_are_read() {
         group_bytes: Some(64 << 20),
         unbilled_bytes_per_second: Some(4 << 20),
         changes_per_second: Some(10),
+        usage_pairs_per_minute: Some(2000),
     };
     assert_sample("limits.json", &limits);
     assert_sample("addition.json", &AdditionRecord {});

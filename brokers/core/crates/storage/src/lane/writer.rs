@@ -26,6 +26,7 @@ use super::token::OwnerToken;
 use super::write::{SlowCommits, Stages, Write};
 use super::{LaneEnd, LaneError, LaneFile, LanePaths, LaneSpot, PlacedBatch};
 use crate::liveness::Liveness;
+use crate::payers::{NamedPayers, PayerRules};
 use crate::rules::{Rule, Rules};
 use freshet_telemetry::{CommitStage, LaneMetrics};
 use freshet_wire::ids::Incarnation;
@@ -130,6 +131,8 @@ pub struct WriterParts {
     pub rules: Rules,
     /// The metrics of the lane.
     pub metrics: LaneMetrics,
+    /// Whose ingress is counted apart.
+    pub payers: PayerRules,
 }
 
 /// A lane, and the task that writes it. The task ends when its handle is dropped.
@@ -154,6 +157,7 @@ async fn open_lane(parts: WriterParts) -> Result<StartedLane, LaneError> {
     let first_bytes = settings.file_bytes_first;
     let file = disk.create(&parts.paths.file(LaneFile::Wal(0)), first_bytes, Room::Filled).await?;
     let mut writer = Writer {
+        payers: NamedPayers::new(parts.payers.clone()),
         parts,
         lane: Arc::clone(&lane),
         current: OpenFile::new(0, file, first_bytes),
@@ -220,6 +224,7 @@ struct Writer {
     /// The time that the last block bears, in milliseconds since 1970 UTC.
     written_at_ms: i64,
     slow: SlowCommits,
+    payers: NamedPayers,
 }
 
 /// A block as it goes to the disk.
@@ -327,6 +332,10 @@ impl Writer {
         let mut pieces = Vec::new();
         let mut blocks = Vec::new();
         if !write.entries.is_empty() {
+            self.payers.go_on_at(self.written_at_ms);
+            for entry in &mut write.entries {
+                entry.principal = self.payers.of_partition(entry.partition, &entry.principal);
+            }
             let payload = write.batches.iter().flat_map(|batch| batch.batch.pieces()).collect();
             let index = encode_data(&write.entries);
             self.add_block(BlockKind::Data, &index, payload, &mut pieces, &mut blocks);

@@ -15,6 +15,7 @@ use freshet_storage::lane::writer::{
 };
 use freshet_storage::lane::{LaneError, LaneFile, LanePaths, LaneSpot};
 use freshet_storage::liveness::Liveness;
+use freshet_storage::payers::PayerRules;
 use freshet_storage::rules::Rules;
 use freshet_telemetry::{BlockMetrics, Metrics};
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
@@ -186,6 +187,7 @@ impl OpenLane {
             liveness: liveness.clone(),
             rules: Rules::full(),
             metrics: Metrics::new().lane,
+            payers: PayerRules::default(),
         })
         .await
         .unwrap();
