@@ -398,7 +398,7 @@ class Limits:
     )
     usage_pairs_per_minute: int = setting(
         2000,
-        "Pairs of a topic and a credential of which a cluster's usage is counted apart in a minute. "
+        "Pairs of a topic and a credential whose usage is counted apart in a minute of a cluster. "
         "That of further pairs is counted together for each topic.",
     )
     connections: int = setting(1000, "Clients' connections of a cluster at one time.")

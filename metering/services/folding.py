@@ -13,8 +13,8 @@ from django.db import connection
 
 from metering.events.records import OTHERS, SERVICE_PRINCIPAL
 
-# So many pairs of a cluster are counted apart, of each meter. The control plane's memory of a day is
-# bounded by it and by the number of topics, whatever a tenant's principals do.
+# So many pairs of a cluster are kept apart, of each meter. With the number of its topics it bounds
+# the rows of a day, whatever a tenant's principals do.
 PAIRS_MAX = 1_000
 # Returns what the pairs beyond that sum to, by topic. What was counted together before is counted
 # with them, so that no key is there twice.
