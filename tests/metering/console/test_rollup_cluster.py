@@ -1,5 +1,6 @@
 """The control plane rolls a day up on a cluster of Spark, with all files in a bucket."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,11 +13,11 @@ from console.base.common.conf import config
 from metering.choices import RunState
 from metering.errors import RollupFailed
 from metering.models import RollupPointer
-from metering.periods import DAY
+from metering.periods import DAY, FILES_KEPT
 from metering.services.ingest import ingest_usage
 from metering.services.pruning import FOLDERS_KEPT, prune_folders
 from metering.services.rollup import roll_up
-from metering.services.run_folders import run_store
+from metering.services.run_folders import parse_folder, run_store
 from metering.services.totals import files_of_day
 from metering.stores import open_usage_store
 from spark_usage.jars import POM as S3A_POM
@@ -63,13 +64,17 @@ def in_bucket(s3_server, settings, store, cluster):
     return move
 
 
+def is_driver(process):
+    """Whether a child runs the job; one that has ended, unknown to its parent, does not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        command = process.cmdline()
+        return "spark_usage.jobs.rollup" in command and process.name().startswith("python")
+    return False
+
+
 def drivers():
     """The jobs that this process started."""
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "spark_usage.jobs.rollup" in process.cmdline() and process.name().startswith("python")
-    ]
+    return [child for child in psutil.Process().children(recursive=True) if is_driver(child)]
 
 
 def on_paper(store, folder):
@@ -112,5 +117,9 @@ def test_a_killed_worker_and_a_killed_driver_change_no_byte(
     third = roll_up(day=TODAY)
     assert third.state == RunState.UNCHANGED
     clock.now += FOLDERS_KEPT + 2 * DAY
-    assert prune_folders() == 3
+    assert prune_folders() == 2
+    # Hours are read from the run that is published.
+    assert {parse_folder(key).run_id for key in run_store().list("")} == {second.pk}
+    clock.now += FILES_KEPT
+    assert prune_folders() == 1
     assert list(run_store().list("")) == []
