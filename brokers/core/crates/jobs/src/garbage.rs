@@ -31,7 +31,7 @@ pub const DELETED_TOPIC_KEPT_MS: i64 = 40 * 24 * 3_600_000;
 #[async_trait]
 pub trait Remains: Send + Sync {
     /// The incarnations that have ended and that no partition's extent names. Each comes with a
-    /// time in ms since 1970 at which it had certainly ended: the start of the next incarnation.
+    /// time in ms since 1970 at which it had certainly ended.
     fn ended(&self) -> BTreeMap<Incarnation, i64>;
 
     /// The topics that were deleted before `before_ms` (ms since 1970).

@@ -16,11 +16,11 @@ use freshet_storage::lane::reader::replay;
 use freshet_storage::lane::{LaneEnd, LaneError, LaneFile, PlacedBatch, file_numbers};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
-/// Trims partitions' extent lists to the present incarnation.
+/// Trims partitions' extent lists to the present epoch.
 #[async_trait]
 pub trait ExtentTrimmer: Send + Sync {
-    /// Removes the extents of earlier lanes from these partitions. The caller has split all that
-    /// those lanes hold of them. The error is a message for the log.
+    /// Removes the extents of earlier epochs from these partitions. The caller has split all that
+    /// was written of them under these. The error is a message for the log.
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String>;
 }
 
@@ -73,13 +73,13 @@ impl Inherited {
     }
 }
 
-/// The unsplit batches in earlier lanes by lane file, in an order in which each partition's offsets
-/// ascend.
+/// The unsplit batches of earlier epochs by lane file, in an order in which each partition's
+/// offsets ascend.
 fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<PlacedBatch>> {
     let mut files: BTreeMap<_, Vec<PlacedBatch>> = BTreeMap::new();
     for partition in context.partitions.all() {
         for batch in partition.unsplit() {
-            if batch.spot.incarnation == context.incarnation {
+            if batch.epoch >= partition.epoch() {
                 break;
             }
             files.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(PlacedBatch {

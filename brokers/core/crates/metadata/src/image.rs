@@ -340,6 +340,7 @@ impl Builder {
             Key::Quota(entity) => self.apply_quota(entity, decode_stored(key, value, revision)?),
             // Read by whoever writes them, never from a view.
             Key::IncarnationCounter
+            | Key::Slot(_)
             | Key::ProducerIds
             | Key::TopicId(_)
             | Key::TopicCollision(_)

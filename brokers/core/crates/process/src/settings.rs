@@ -81,6 +81,8 @@ impl Default for StorageSettings {
 pub struct BrokerSettings {
     /// Kafka's `node.id`: the broker's slot in its cluster.
     pub node_id: u32,
+    /// Kafka's `broker.rack`: the zone that it runs in; empty where that is unknown.
+    pub rack: String,
     /// The reason for which it is started, which it logs; may be empty.
     pub started_for: String,
 }

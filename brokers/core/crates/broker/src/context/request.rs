@@ -321,7 +321,7 @@ impl RequestContext {
             node_id: self.broker().engine.node_id,
             host: listener.advertised_host.clone(),
             port: i32::from(listener.advertised_port),
-            rack: None,
+            rack: self.broker().engine.settings.place.rack(),
         }
     }
 }

@@ -12,6 +12,7 @@ use freshet_coordinator::group::{GroupCoordinator, GroupSettings};
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_jobs::{JobMessage, JobSettings};
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, Term};
+use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::MetadataError;
 use freshet_metadata::view::{MetadataView, ViewError};
 use freshet_partition::Sources;
@@ -62,6 +63,8 @@ pub struct EngineSettings {
     pub slot: u32,
     /// The machine's name, which is recorded for display only.
     pub host: String,
+    /// Its zone and release, and how the cluster's other brokers reach it.
+    pub place: BrokerPlace,
     /// Sizes and times of the lane.
     pub lane: LaneSettings,
     /// Memory for the newest batches, in bytes.
@@ -92,6 +95,7 @@ impl EngineSettings {
             cluster: cluster.to_owned(),
             slot: 0,
             host: String::new(),
+            place: BrokerPlace::default(),
             lane: LaneSettings::default(),
             hot_bytes: 256 << 20,
             decompression_bytes: 64 << 20,

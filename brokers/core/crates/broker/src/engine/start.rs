@@ -226,6 +226,7 @@ impl TakenOver {
             cluster: &settings.cluster,
             slot: settings.slot,
             host: &settings.host,
+            place: &settings.place,
             rules: settings.rules,
         };
         // First the claim: it fences and seals the earlier lanes, so that what is read of them

@@ -11,7 +11,9 @@ use super::StartError;
 use super::invariants::check_claim;
 use freshet_jobs::inherit::DeadLane;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
-use freshet_metadata::schema::{Extent, IncarnationState, PartitionRecord, SealedEnd, Stored};
+use freshet_metadata::schema::{
+    BrokerPlace, Extent, IncarnationState, PartitionRecord, SealedEnd, Stored,
+};
 use freshet_partition::load::TailBatch;
 use freshet_storage::lane::block::BlockKind;
 use freshet_storage::lane::heads::Head;
@@ -56,6 +58,8 @@ pub struct Claimant<'a> {
     pub slot: u32,
     /// The machine's name, which is recorded for display only.
     pub host: &'a str,
+    /// Its zone and release, and how the cluster's other brokers reach it.
+    pub place: &'a BrokerPlace,
     /// Which rules of safety hold: all of them, except in a simulation.
     pub rules: Rules,
 }
@@ -129,7 +133,11 @@ impl Claimant<'_> {
         // The record before the owner token, and both before the predecessors are ended: whoever
         // starts next then finds this incarnation in the metadata store and ends its lane as well.
         let incarnation = self.claim_number().await?;
-        let fence = self.metadata.register_incarnation(incarnation, self.slot, self.host).await?;
+        let place = self.place.clone();
+        let registered =
+            self.metadata.register_incarnation(incarnation, self.slot, self.host, place);
+        let fence = registered.await?;
+        self.claim_slot(fence).await?;
         let paths = LanePaths::new(self.cluster, incarnation);
         let randomness = self.environment.randomness.as_ref();
         let token = OwnerToken::claim(disk, &paths, incarnation, randomness).await?;
@@ -153,6 +161,22 @@ impl Claimant<'_> {
                     created.map_err(LaneError::from)?;
                     return Ok(incarnation);
                 }
+            }
+        }
+    }
+
+    /// Claims the slot. Of two starts that want it the later one gets it: it ends the other.
+    async fn claim_slot(&self, fence: Fence) -> Result<(), StartError> {
+        loop {
+            let observed = self.metadata.slot(self.slot).await?;
+            let holder = observed.as_ref().map(|stored| stored.record.incarnation);
+            if let Some(by) = holder.filter(|holder| *holder > fence.incarnation) {
+                return Err(StartError::Superseded { by });
+            }
+            match self.metadata.claim_slot(fence, self.slot, observed.as_ref()).await {
+                // Somebody else claimed it between the two.
+                Err(ClusterError::Contended(_)) => {}
+                claimed => return Ok(claimed?),
             }
         }
     }
@@ -209,7 +233,12 @@ impl Claimant<'_> {
         for incarnation in &claim.unknown_lanes {
             match self
                 .metadata
-                .register_incarnation(*incarnation, self.slot, "found on storage")
+                .register_incarnation(
+                    *incarnation,
+                    self.slot,
+                    "found on storage",
+                    BrokerPlace::default(),
+                )
                 .await
             {
                 Ok(_) | Err(ClusterError::IncarnationTaken(_)) => {}

@@ -18,7 +18,7 @@ use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::ExtentTrimmer;
 use freshet_jobs::retention::LogRules;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
-use freshet_metadata::schema::Retention;
+use freshet_metadata::schema::{IncarnationRecord, Retention, Stored};
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
 use freshet_partition::registry::Partitions;
@@ -217,7 +217,8 @@ impl ExtentTrimmer for TopicKeeper {
                 // It must not be skipped: its extents name lanes whose files are removed next.
                 return Err(format!("{id} is not seen to be led by this incarnation yet"));
             }
-            let record = stored.record.without_extents(|extent| extent.incarnation != mine);
+            let epoch = stored.record.epoch;
+            let record = stored.record.without_extents(|extent| extent.epoch < epoch);
             if record != stored.record {
                 let update = PartitionUpdate::trim(*id, stored, record);
                 updates.push(update.map_err(|broken| broken.to_string())?);
@@ -232,17 +233,28 @@ impl ExtentTrimmer for TopicKeeper {
     }
 }
 
+/// The incarnations that have ended, and when. Earlier releases, under which a cluster had one
+/// broker, did not record the moment: such a one had ended when the next one was started.
+fn ends_of(
+    incarnations: &BTreeMap<Incarnation, Stored<IncarnationRecord>>,
+) -> BTreeMap<Incarnation, i64> {
+    let mut ends = BTreeMap::new();
+    let mut next_started_ms = None;
+    for (incarnation, Stored { record, .. }) in incarnations.iter().rev() {
+        let ended_ms = record.ended_at_ms.or(next_started_ms);
+        if let (Some(_), Some(ended_ms)) = (record.sealed_end, ended_ms) {
+            ends.insert(*incarnation, ended_ms);
+        }
+        next_started_ms = Some(record.started_at_ms);
+    }
+    ends
+}
+
 #[async_trait]
 impl Remains for TopicKeeper {
     fn ended(&self) -> BTreeMap<Incarnation, i64> {
         let snapshot = self.view.snapshot();
-        let all = snapshot.incarnations.iter();
-        let successors = snapshot.incarnations.values().skip(1);
-        let mut ended: BTreeMap<_, _> = all
-            .zip(successors)
-            .filter(|((_, stored), _)| stored.record.sealed_end.is_some())
-            .map(|((incarnation, _), successor)| (*incarnation, successor.record.started_at_ms))
-            .collect();
+        let mut ended = ends_of(&snapshot.incarnations);
         for topic in snapshot.led_topics() {
             for extent in topic.partitions.iter().flat_map(|stored| &stored.record.extents) {
                 ended.remove(&extent.incarnation);

@@ -34,7 +34,7 @@ pub fn handle(
         .with_broker_id(node)
         .with_host(StrBytes::from_string(endpoint.host))
         .with_port(endpoint.port)
-        .with_rack(None);
+        .with_rack(endpoint.rack.map(StrBytes::from_string));
     let mut response = response
         .with_error_message(None)
         .with_cluster_id(StrBytes::from_string(broker.engine.cluster_id.clone()))

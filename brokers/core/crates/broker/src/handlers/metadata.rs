@@ -51,7 +51,7 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         .with_node_id(node)
         .with_host(StrBytes::from_string(endpoint.host))
         .with_port(endpoint.port)
-        .with_rack(None);
+        .with_rack(endpoint.rack.map(StrBytes::from_string));
     let mut response = MetadataResponse::default()
         .with_brokers(vec![this])
         .with_cluster_id(Some(StrBytes::from_string(broker.engine.cluster_id.clone())))

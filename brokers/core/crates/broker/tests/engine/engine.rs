@@ -297,6 +297,26 @@ async fn a_start_shows_the_leaders_and_epochs_under_which_it_serves() {
 }
 
 #[tokio::test]
+async fn the_slot_names_the_newest_start_and_each_earlier_one_has_its_end() {
+    let cluster = Cluster::new();
+    let mut numbers = Vec::new();
+    for stops in [true, false, false] {
+        let engine = cluster.start().await;
+        numbers.push(engine.incarnation);
+        let slot = engine.metadata.slot(engine.settings.slot).await.unwrap().unwrap();
+        assert_eq!(slot.record.incarnation, engine.incarnation);
+        for (number, stored) in engine.metadata.incarnations().await.unwrap() {
+            let has_ended = stored.record.ended_at_ms.is_some();
+            assert_eq!(has_ended, number < engine.incarnation, "{stored:?}");
+        }
+        if stops {
+            engine.stop().await;
+        }
+    }
+    assert!(numbers.is_sorted());
+}
+
+#[tokio::test]
 async fn the_term_of_an_only_broker_is_its_incarnations() {
     let cluster = Cluster::new();
     let first = cluster.start().await;

@@ -437,6 +437,18 @@ async fn altering_configs_the_old_way_replaces_all_of_them() {
 }
 
 #[tokio::test]
+async fn clients_see_the_zone_of_a_broker_where_it_is_known() {
+    for (zone, rack) in [("zone-b", Some("zone-b")), ("", None)] {
+        let broker = TestBroker::with(Setup { zone, ..Setup::default() }).await;
+        let mut client = broker.client();
+        let metadata = client.call(13, MetadataRequest::default()).await;
+        assert_eq!(metadata.brokers[0].rack.as_deref(), rack);
+        let cluster = client.call(2, DescribeClusterRequest::default().with_endpoint_type(1)).await;
+        assert_eq!(cluster.brokers[0].rack.as_deref(), rack);
+    }
+}
+
+#[tokio::test]
 async fn the_cluster_is_described() {
     let broker = TestBroker::start().await;
     let mut client = broker.client();

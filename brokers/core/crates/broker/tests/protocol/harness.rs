@@ -66,6 +66,8 @@ pub struct Setup {
     pub settings: BrokerSettings,
     pub sasl_mechanisms: Vec<Mechanism>,
     pub limits: ServerLimits,
+    /// The zone of the broker.
+    pub zone: &'static str,
     /// Memory for the newest batches, where it is not the default.
     pub hot_bytes: Option<usize>,
     /// Wraps the object store, where it is set.
@@ -94,6 +96,7 @@ impl TestBroker {
         let mut settings = EngineSettings::new("test");
         settings.offsets_partitions = 2;
         settings.groups.initial_rebalance_delay_ms = 0;
+        settings.place.zone = setup.zone.to_owned();
         settings.hot_bytes = setup.hot_bytes.unwrap_or(settings.hot_bytes);
         let mut environment = environment(folder.path());
         if let Some(before) = setup.before_bucket {

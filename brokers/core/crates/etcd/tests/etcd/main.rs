@@ -10,6 +10,7 @@ use freshet_etcd::location::open_store;
 use freshet_etcd::{EtcdOptions, EtcdStore};
 use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::conformance::Handles;
+use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::{Change, Expected, Transaction, Watch};
 use freshet_metadata::{ClusterMetadata, Fence, MetadataError, MetadataStore, MetadataView};
 use freshet_world::env::real::{SystemClock, SystemRandomness};
@@ -44,7 +45,7 @@ fn metadata_of(store: Arc<dyn MetadataStore>) -> ClusterMetadata {
 /// A broker that has just registered.
 async fn broker(metadata: &ClusterMetadata) -> Fence {
     let incarnation = metadata.next_incarnation().await.unwrap();
-    metadata.register_incarnation(incarnation, 0, "host").await.unwrap()
+    metadata.register_incarnation(incarnation, 0, "host", BrokerPlace::default()).await.unwrap()
 }
 
 fn new_topic(name: &str) -> NewTopic {

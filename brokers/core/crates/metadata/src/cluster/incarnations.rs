@@ -9,8 +9,8 @@ use super::{
 use crate::schema::invariants::check_lane_end;
 use crate::schema::keys::INCARNATIONS;
 use crate::schema::{
-    ControllerTerm, CounterRecord, IncarnationRecord, IncarnationState, Key, SchemaError,
-    SealedEnd, Stored,
+    BrokerPlace, ControllerTerm, CounterRecord, IncarnationRecord, IncarnationState, Key,
+    SchemaError, SealedEnd, SlotRecord, Stored,
 };
 use crate::store::Compare;
 use freshet_wire::ids::Incarnation;
@@ -70,6 +70,7 @@ impl ClusterMetadata {
         incarnation: Incarnation,
         slot: u32,
         host: &str,
+        place: BrokerPlace,
     ) -> Result<Fence, ClusterError> {
         let key = Key::Incarnation(incarnation);
         let record = IncarnationRecord {
@@ -77,7 +78,9 @@ impl ClusterMetadata {
             slot,
             sealed_end: None,
             started_at_ms: self.clock.now_ms(),
+            ended_at_ms: None,
             host: host.to_owned(),
+            place,
         };
         let transaction =
             Transaction { compares: vec![compare_absent(&key)], writes: vec![put(&key, &record)?] };
@@ -85,6 +88,38 @@ impl ClusterMetadata {
             Ok(revision) => Ok(Fence { incarnation, revision, term_revision: None }),
             Err(ClusterError::Store(MetadataError::Conflict { .. })) => {
                 Err(ClusterError::IncarnationTaken(incarnation))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who claimed a slot last; `None` where nobody has since slots are claimed.
+    ///
+    /// # Errors
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
+    pub async fn slot(&self, slot: u32) -> Result<Option<Stored<SlotRecord>>, ClusterError> {
+        self.read(&Key::Slot(slot)).await
+    }
+
+    /// Claims a slot for the caller: of several that have seen the same holder, one gets it. The
+    /// caller ends the incarnation that held it before.
+    ///
+    /// # Errors
+    /// [`ClusterError::Contended`] where somebody claimed it since; [`ClusterError::Fenced`] (the
+    /// caller); [`ClusterError::Store`].
+    pub async fn claim_slot(
+        &self,
+        fence: Fence,
+        slot: u32,
+        observed: Option<&Stored<SlotRecord>>,
+    ) -> Result<(), ClusterError> {
+        let key = Key::Slot(slot);
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(observed));
+        transaction.writes.push(put(&key, &SlotRecord { incarnation: fence.incarnation })?);
+        match self.commit(Some(fence), transaction).await {
+            Ok(_) => Ok(()),
+            Err(ClusterError::Store(MetadataError::Conflict { key })) => {
+                Err(ClusterError::Contended(key))
             }
             Err(error) => Err(error),
         }
@@ -153,8 +188,7 @@ impl ClusterMetadata {
             .change_incarnation(fence, incarnation, |record| match record.state {
                 IncarnationState::Live => Err(ClusterError::StillLive(incarnation)),
                 IncarnationState::Fenced => {
-                    let (state, sealed_end) = (IncarnationState::Sealed, Some(end));
-                    Ok(Some(IncarnationRecord { state, sealed_end, ..record.clone() }))
+                    Ok(Some(self.ended(record, IncarnationState::Sealed, end)))
                 }
                 IncarnationState::Sealed | IncarnationState::Closed => Ok(None),
             })
@@ -176,8 +210,7 @@ impl ClusterMetadata {
         let Some(Stored { record, .. }) = stored else {
             return Err(ClusterError::UnknownIncarnation(fence.incarnation));
         };
-        let (state, sealed_end) = (IncarnationState::Closed, Some(end));
-        let closed = IncarnationRecord { state, sealed_end, ..record.clone() };
+        let closed = self.ended(&record, IncarnationState::Closed, end);
         expect_held(check_lane_end(&record, &closed))?;
         let mut transaction = Transaction::new();
         transaction.writes.push(put(&key, &closed)?);
@@ -207,6 +240,16 @@ impl ClusterMetadata {
             Ok(_) | Err(ClusterError::Store(MetadataError::Conflict { .. })) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn ended(
+        &self,
+        record: &IncarnationRecord,
+        state: IncarnationState,
+        end: SealedEnd,
+    ) -> IncarnationRecord {
+        let (sealed_end, ended_at_ms) = (Some(end), Some(self.clock.now_ms()));
+        IncarnationRecord { state, sealed_end, ended_at_ms, ..record.clone() }
     }
 
     /// Replaces a record by the one that `change` returns; `None` leaves it as it is.

@@ -10,7 +10,8 @@ use freshet_world::env::real::{SystemClock, SystemRandomness};
 use super::Handles;
 use crate::cluster::{ClusterError, ClusterMetadata, Fence, LimitReached, NewTopic, QuotaChanges};
 use crate::schema::{
-    LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Retention, Table,
+    BrokerPlace, LimitsRecord, QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Retention,
+    Table,
 };
 use crate::store::MetadataStore;
 use crate::view::MetadataView;
@@ -58,7 +59,7 @@ fn metadata_of(store: &Arc<dyn MetadataStore>) -> ClusterMetadata {
 /// A broker that has just registered.
 pub async fn broker(metadata: &ClusterMetadata) -> Fence {
     let incarnation = metadata.next_incarnation().await.unwrap();
-    metadata.register_incarnation(incarnation, 0, "host").await.unwrap()
+    metadata.register_incarnation(incarnation, 0, "host", BrokerPlace::default()).await.unwrap()
 }
 
 /// A topic with one config that is not the default.

@@ -116,7 +116,7 @@ pub fn check_lane_end(before: &IncarnationRecord, after: &IncarnationRecord) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::SealedEnd;
+    use crate::schema::{BrokerPlace, SealedEnd};
     use freshet_wire::ids::Incarnation;
 
     const END: SealedEnd = SealedEnd { file: 2, sequence: 9 };
@@ -178,7 +178,9 @@ mod tests {
             slot: 0,
             sealed_end: None,
             started_at_ms: 0,
+            ended_at_ms: None,
             host: String::new(),
+            place: BrokerPlace::default(),
         };
         let fenced = IncarnationRecord { state: IncarnationState::Fenced, ..live.clone() };
         let (state, sealed_end) = (IncarnationState::Sealed, Some(END));

@@ -57,6 +57,8 @@ pub enum Key {
     IncarnationCounter,
     /// `incarnation/<20 digits>`
     Incarnation(Incarnation),
+    /// `slot/<number>`
+    Slot(u32),
     /// `topic/<name>`
     Topic(String),
     /// `topic_id/<32 hexadecimal digits>`
@@ -101,6 +103,7 @@ impl fmt::Display for Key {
             Self::Term => f.write_str("term"),
             Self::IncarnationCounter => f.write_str("counter/incarnation"),
             Self::Incarnation(incarnation) => write!(f, "incarnation/{:020}", incarnation.0),
+            Self::Slot(slot) => write!(f, "slot/{slot}"),
             Self::Topic(name) => write!(f, "topic/{name}"),
             Self::TopicId(id) => write!(f, "topic_id/{}", id.simple()),
             Self::DeletedTopic(id) => write!(f, "deleted_topic/{}", id.simple()),
@@ -175,6 +178,7 @@ impl Key {
             "limits" if rest.is_empty() => Some(Self::Limits),
             "added" => Table::ALL.into_iter().find(|table| table.name() == rest).map(Self::Added),
             "incarnation" => rest.parse().ok().map(|id| Self::Incarnation(Incarnation(id))),
+            "slot" => rest.parse().ok().map(Self::Slot),
             "topic" => Some(Self::Topic(rest.to_owned())),
             "topic_id" => parse_topic_id(rest).map(Self::TopicId),
             "deleted_topic" => parse_topic_id(rest).map(Self::DeletedTopic),
@@ -313,6 +317,7 @@ mod tests {
             (Key::Term, "term".to_owned()),
             (Key::IncarnationCounter, "counter/incarnation".to_owned()),
             (Key::Incarnation(Incarnation(12)), "incarnation/00000000000000000012".to_owned()),
+            (Key::Slot(3), "slot/3".to_owned()),
             (Key::Topic("a.b".to_owned()), "topic/a.b".to_owned()),
             (Key::TopicId(topic), format!("topic_id/{hex}")),
             (Key::DeletedTopic(topic), format!("deleted_topic/{hex}")),
@@ -382,12 +387,14 @@ mod tests {
             "quota/group:x",
             "quota/client-id/user",
             "quota/",
+            "slot/x",
+            "slot/03",
             "change/7",
             "added/x",
         ] {
             assert_eq!(Key::parse(key), Err(SchemaError::Key(key.to_owned())), "{key}");
         }
-        for key in ["slot/1", "config/group/x", "counter/x", "cluster/x", ""] {
+        for key in ["zone/1", "config/group/x", "counter/x", "cluster/x", ""] {
             assert_eq!(Key::parse(key), Ok(None), "{key}");
         }
     }

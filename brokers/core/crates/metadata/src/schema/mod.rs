@@ -25,10 +25,10 @@ pub use keys::{ConfigScope, Key};
 pub use limits::{AdditionRecord, LimitsRecord, Table};
 pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues};
 pub use records::{
-    AclRecord, BrokerConfigRecord, ClusterRecord, Configs, ControllerTerm, CounterRecord,
-    DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord, IncarnationState,
-    PartitionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd,
-    TopicNameRecord, TopicRecord,
+    AclRecord, BrokerConfigRecord, BrokerPlace, ClusterRecord, Configs, ControllerTerm,
+    CounterRecord, DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord,
+    IncarnationState, PartitionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord,
+    SealedEnd, SlotRecord, TopicNameRecord, TopicRecord,
 };
 pub use retention::{Exclusion, Retention, RetentionHistory};
 pub use traffic::{RefusalRecord, ThrottleRecord, TrafficLimit};

@@ -92,8 +92,41 @@ pub struct IncarnationRecord {
     pub sealed_end: Option<SealedEnd>,
     /// Milliseconds since 1970, for display.
     pub started_at_ms: i64,
+    /// When its end was recorded, in milliseconds since 1970. Earlier releases record none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_ms: Option<i64>,
     /// For display.
     pub host: String,
+    /// Where it runs and how the cluster's other brokers reach it.
+    #[serde(default, skip_serializing_if = "BrokerPlace::is_unknown")]
+    pub place: BrokerPlace,
+}
+
+/// Where a broker runs, and how other brokers of its cluster reach it. Texts are empty where nobody
+/// said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokerPlace {
+    /// `<host>:<port>` of its listener for brokers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
+    /// The zone of its node.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// The release that it runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub release: String,
+}
+
+impl BrokerPlace {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The zone as clients are given it; `None` where nobody said.
+    #[must_use]
+    pub fn rack(&self) -> Option<String> {
+        (!self.zone.is_empty()).then(|| self.zone.clone())
+    }
 }
 
 impl Record for IncarnationRecord {
@@ -106,6 +139,18 @@ impl Record for IncarnationRecord {
         }
         Ok(())
     }
+}
+
+/// `slot/<number>`: who answers for a node id. A slot is claimed by replacing the record that was
+/// seen, so that of two starts one holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotRecord {
+    /// The incarnation that claimed it last. It may have ended.
+    pub incarnation: Incarnation,
+}
+
+impl Record for SlotRecord {
+    const KIND: &'static str = "slot";
 }
 
 /// `counter/<name>`: numbers that are handed out once.
@@ -530,6 +575,8 @@ mod tests {
             slot: 0,
             sealed_end: None,
             started_at_ms: 0,
+            ended_at_ms: None,
+            place: BrokerPlace::default(),
             host: String::new(),
         };
         assert!(incarnation.check().is_err());

@@ -10,7 +10,7 @@ use freshet_metadata::cluster::{
     ClusterFacts, PRODUCER_ID_BLOCK, PartitionUpdate, RECORD_BYTES_MAX, USER_BYTES_MAX,
 };
 use freshet_metadata::schema::{
-    ConfigScope, IncarnationState, PartitionRecord, Retention, SealedEnd, Stored,
+    BrokerPlace, ConfigScope, IncarnationState, PartitionRecord, Retention, SealedEnd, Stored,
 };
 use freshet_metadata::{ClusterError, ClusterMetadata, Fence, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
@@ -83,12 +83,47 @@ async fn incarnation_is_registered_once() {
     let metadata = metadata();
     let fence = broker(&metadata).await;
     assert_eq!(
-        metadata.register_incarnation(fence.incarnation, 1, "other").await,
+        metadata.register_incarnation(fence.incarnation, 1, "other", BrokerPlace::default()).await,
         Err(ClusterError::IncarnationTaken(fence.incarnation))
     );
     let live = metadata.live_incarnations().await.unwrap();
     let stored = &live[&fence.incarnation];
     assert_eq!((stored.revision, stored.record.host.as_str()), (fence.revision, "host"));
+}
+
+#[tokio::test]
+async fn of_two_that_saw_the_same_holder_one_gets_the_slot() {
+    let metadata = metadata();
+    let (first, second) = (broker(&metadata).await, broker(&metadata).await);
+    let nobody = metadata.slot(3).await.unwrap();
+    assert_eq!(nobody, None);
+    metadata.claim_slot(first, 3, None).await.unwrap();
+    let late = metadata.claim_slot(second, 3, None).await;
+    assert_eq!(late, Err(ClusterError::Contended("slot/3".to_owned())));
+    let held = metadata.slot(3).await.unwrap().unwrap();
+    assert_eq!(held.record.incarnation, first.incarnation);
+    metadata.claim_slot(second, 3, Some(&held)).await.unwrap();
+    let again = metadata.claim_slot(first, 3, Some(&held)).await;
+    assert_eq!(again, Err(ClusterError::Contended("slot/3".to_owned())));
+    metadata.claim_slot(first, 4, None).await.unwrap();
+    metadata.mark_fenced(Some(second), first.incarnation).await.unwrap();
+    let fenced = metadata.claim_slot(first, 5, None).await;
+    assert_eq!(fenced, Err(ClusterError::Fenced(first.incarnation)));
+}
+
+#[tokio::test]
+async fn the_moment_of_an_end_is_recorded_once() {
+    let metadata = metadata();
+    let (old, new) = (broker(&metadata).await, broker(&metadata).await);
+    metadata.mark_fenced(Some(new), old.incarnation).await.unwrap();
+    metadata.seal_incarnation(Some(new), old.incarnation, end(1)).await.unwrap();
+    metadata.close_incarnation(new, end(2)).await.unwrap();
+    let all = metadata.incarnations().await.unwrap();
+    for stored in all.values() {
+        assert!(stored.record.ended_at_ms.is_some(), "{stored:?}");
+    }
+    metadata.seal_incarnation(None, old.incarnation, end(2)).await.unwrap();
+    assert_eq!(metadata.incarnations().await.unwrap(), all);
 }
 
 #[tokio::test]

@@ -11,11 +11,12 @@ use freshet_metadata::schema::cell::{
     BrokerStatus, CellNote, ClusterSpec, ClusterStatus, Phase, Sample, SpecState, WakeRequest,
 };
 use freshet_metadata::schema::{
-    AclRecord, AdditionRecord, BrokerConfigRecord, ChangeRecord, ClusterRecord, ControllerTerm,
-    CounterRecord, DeletedTopicRecord, Exclusion, Extent, HiddenTopicRecord, IncarnationRecord,
-    IncarnationState, Key, LimitsRecord, PartitionRecord, ProducerIdRecord, QuotaEntity,
-    QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, Retention, RetentionHistory,
-    ScramRecord, SealedEnd, ThrottleRecord, TopicNameRecord, TopicRecord, decode, encode,
+    AclRecord, AdditionRecord, BrokerConfigRecord, BrokerPlace, ChangeRecord, ClusterRecord,
+    ControllerTerm, CounterRecord, DeletedTopicRecord, Exclusion, Extent, HiddenTopicRecord,
+    IncarnationRecord, IncarnationState, Key, LimitsRecord, PartitionRecord, ProducerIdRecord,
+    QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, Retention,
+    RetentionHistory, ScramRecord, SealedEnd, SlotRecord, ThrottleRecord, TopicNameRecord,
+    TopicRecord, decode, encode,
 };
 use freshet_metadata::store::Change;
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -48,7 +49,15 @@ fn end() -> SealedEnd {
 
 fn incarnation(state: IncarnationState, sealed_end: Option<SealedEnd>) -> IncarnationRecord {
     let started_at_ms = 1_700_000_000_123;
-    IncarnationRecord { state, slot: 2, sealed_end, started_at_ms, host: "host-1".to_owned() }
+    IncarnationRecord {
+        state,
+        slot: 2,
+        sealed_end,
+        started_at_ms,
+        ended_at_ms: None,
+        host: "host-1".to_owned(),
+        place: BrokerPlace::default(),
+    }
 }
 
 #[test]
@@ -70,6 +79,16 @@ fn cluster_and_incarnation_samples_are_read() {
     ] {
         assert_sample(file, &incarnation(state, sealed_end));
     }
+    let place = BrokerPlace {
+        address: "10.0.0.7:9094".to_owned(),
+        zone: "zone-b".to_owned(),
+        release: "0.1.0".to_owned(),
+    };
+    let ended_at_ms = Some(1_700_000_000_999);
+    let closed = incarnation(IncarnationState::Closed, Some(end()));
+    let placed = IncarnationRecord { ended_at_ms, place, ..closed };
+    assert_sample("incarnation_placed.json", &placed);
+    assert_sample("slot.json", &SlotRecord { incarnation: Incarnation(17) });
     assert_sample("producer_id.json", &ProducerIdRecord { next_producer_id: 42_000 });
     let configs = [("log.retention.ms".to_owned(), "3600000".to_owned())].into();
     let config = BrokerConfigRecord { configs, changed_at_ms: 0 };

@@ -18,6 +18,7 @@ use freshet_coordinator::group::GroupSettings;
 use freshet_jobs::JobSettings;
 use freshet_jobs::split::SplitSettings;
 use freshet_link::LinkSecret;
+use freshet_metadata::schema::BrokerPlace;
 use freshet_storage::cache::blocks::ReadSettings;
 use freshet_storage::lane::writer::LaneSettings;
 use freshet_storage::rules::Rules;
@@ -104,6 +105,11 @@ impl Settings {
             cluster: self.storage.cluster.clone(),
             slot: self.broker.node_id,
             host: host.to_owned(),
+            place: BrokerPlace {
+                address: String::new(),
+                zone: self.broker.rack.clone(),
+                release: env!("CARGO_PKG_VERSION").to_owned(),
+            },
             lane: (&self.lane).into(),
             hot_bytes: self.cache.hot_bytes,
             decompression_bytes: self.limits.decompression_bytes,
@@ -191,11 +197,12 @@ impl Settings {
     }
 
     /// The settings that Kafka has under another name: our name, Kafka's name, and the value.
-    fn kafka_names(&self) -> [(&'static str, &'static str, String); 15] {
+    fn kafka_names(&self) -> [(&'static str, &'static str, String); 16] {
         let (topics, groups, limits) = (&self.topics, &self.groups, &self.limits);
         let offsets_check = groups.offsets_retention_check_interval_ms.to_string();
         [
             ("broker.node_id", "node.id", self.broker.node_id.to_string()),
+            ("broker.rack", "broker.rack", self.broker.rack.clone()),
             ("topics.auto_create", "auto.create.topics.enable", topics.auto_create.to_string()),
             ("topics.default_partitions", "num.partitions", topics.default_partitions.to_string()),
             (
@@ -268,7 +275,8 @@ mod tests {
         let engine = settings.engine("");
         // Where our default differs from Kafka's, it is reported as a static config.
         let configs = engine.configs.clone();
-        let of_parts = EngineSettings { configs, ..EngineSettings::new("local") };
+        let place = engine.place.clone();
+        let of_parts = EngineSettings { configs, place, ..EngineSettings::new("local") };
         assert_eq!(format!("{engine:?}"), format!("{of_parts:?}"));
         assert_eq!(settings.server_limits(), ServerLimits::default());
         assert_eq!(settings.handlers().fetch_memory_bytes, 256 << 20);
