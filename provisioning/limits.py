@@ -25,6 +25,7 @@ def register_limits() -> None:
     """Registers with `console.base.limits` how much of each limit is used; called once."""
     register_clusters(has_cluster)
     register_usage("clusters", clusters_used)
+    register_usage("deleted_clusters", deleted_clusters_used)
     register_usage("brokers", brokers_used)
     register_usage("credentials", credentials_used)
     register_usage("acls", acls_used)
@@ -46,6 +47,11 @@ def has_cluster(organization_id: str, cluster_id: str) -> bool:
 def clusters_used(organization_id: str, cluster_id: str) -> int:
     """The number of the organization's clusters that are not deleted."""
     return Cluster.objects.for_organization(organization_id).active().count()
+
+
+def deleted_clusters_used(organization_id: str, cluster_id: str) -> int:
+    """The number of the organization's clusters that are deleted and not purged."""
+    return Cluster.objects.for_organization(organization_id).deleted().count()
 
 
 def brokers_used(organization_id: str, cluster_id: str) -> int:

@@ -45,6 +45,10 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
         """Clusters that are not deleted."""
         return self.filter(intent=Intent.ACTIVE)
 
+    def deleted(self) -> Self:
+        """Deleted clusters that are not purged."""
+        return self.filter(intent__in=(Intent.DELETED, Intent.PURGING))
+
     def to_recheck(self, *, moment: datetime, deleted_before: datetime) -> Self:
         """Clusters of all organizations that a sweep must look at.
 

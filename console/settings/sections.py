@@ -364,6 +364,9 @@ class Limits:
     service_accounts: int = setting(100, "Service accounts of an organization.")
     role_bindings: int = setting(2000, "Roles in projects, of an organization.")
     clusters: int = setting(20, "Clusters of an organization.")
+    deleted_clusters: int = setting(
+        100, "Deleted clusters of an organization that can be restored, when it creates one."
+    )
     brokers: int = setting(
         1,
         "Brokers of a cluster when it is awake; more than 1 is not supported yet.",

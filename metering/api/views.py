@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from typing import Any
 
 from rest_framework.request import Request
@@ -185,10 +185,13 @@ def _place_after(request: Request) -> After | None:
         texts = (meter, cluster_id, topic_id, principal)
         if not all(isinstance(text, str) and "\0" not in text for text in texts):
             raise TypeError
+        # A window is added to it, and it is counted from 1970.
+        if not 1970 <= moment.year < MAXYEAR:
+            raise ValueError
         if moment.tzinfo is None or not isinstance(billed, bool):
             raise TypeError
         "".join(texts).encode()
-    except (TypeError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         detail = "This is not a cursor of this list. Take `next_cursor` of an earlier page."
         raise ValidationFailed(detail, errors=[FieldError("?cursor", "invalid", detail)]) from error
     return moment, meter, cluster_id, topic_id, principal, billed

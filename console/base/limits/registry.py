@@ -67,6 +67,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit("service_accounts", ORGANIZATION, "accounts", FULL),
     Limit("role_bindings", ORGANIZATION, "roles", FULL),
     Limit("clusters", ORGANIZATION, "clusters", FULL),
+    Limit(
+        "deleted_clusters",
+        ORGANIZATION,
+        "clusters",
+        "Clusters that were deleted and can be restored for seven days. With as many, creating a "
+        "cluster is refused (403, limit_reached).",
+    ),
     Limit("budgets", ORGANIZATION, "budgets", FULL),
     Limit("alerts", ORGANIZATION, "alerts", FULL),
     Limit(

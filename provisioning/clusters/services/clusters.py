@@ -81,8 +81,11 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
     project = project_for(actor=actor, project_id=project_id)
     # The lock makes the second of two concurrent requests count the first one's cluster.
     locks.lock("clusters", organization_id)
-    clusters = Cluster.objects.for_organization(organization_id).active()
-    require_room("clusters", organization_id=organization_id, used=clusters.count())
+    clusters = Cluster.objects.for_organization(organization_id)
+    require_room("clusters", organization_id=organization_id, used=clusters.active().count())
+    require_room(
+        "deleted_clusters", organization_id=organization_id, used=clusters.deleted().count()
+    )
     _require_free_name(organization_id, name)
     # The organization's row is locked: a suspension or verification at this moment either comes
     # after this transaction and changes the cluster too, or comes before it and is read here.

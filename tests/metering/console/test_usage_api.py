@@ -1,5 +1,7 @@
 """`GET /usage`: published rows, minutes in front of them, sums of both; and where a row is from."""
 
+import base64
+import json
 from copy import copy
 from datetime import UTC, datetime, timedelta
 
@@ -225,6 +227,19 @@ def test_a_page_goes_on_behind_a_principal_of_any_characters(api, tenant):
 def test_what_makes_no_sense_is_refused_by_name(api, query, pointer):
     document = assert_problem(api().get("/usage", query=query), 422, "validation_failed")
     assert [error["pointer"] for error in document["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("granularity", ["minute", "hour", "day", "month"])
+@pytest.mark.parametrize("place", range(6))
+def test_a_forged_cursor_is_refused(api, granularity, place):
+    whole = ['"2026-11-20T00:00:00+00:00"', *['"x"'] * 4, "true"]
+    forged = ["[" * 2000, '"9999-12-31T23:59:59.999999+00:00"', '"0001-01-01T00:00:00+14:00"']
+    for part in forged if place == 0 else forged[:1]:
+        parts = [*whole[:place], part, *whole[place + 1 :]]
+        cursor = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+        query = {"cursor": cursor, "granularity": granularity}
+        document = assert_problem(api().get("/usage", query=query), 422, "validation_failed")
+        assert [error["pointer"] for error in document["errors"]] == ["?cursor"]
 
 
 def test_quantities_are_whole_numbers_of_any_size(api, tenant):

@@ -163,6 +163,24 @@ def test_the_limit_of_clusters_is_refused_with_its_quota(api, settings, make_clu
     assert document["quota"] == {"name": "clusters", "limit": 1, "used": 1}
 
 
+def test_deleted_clusters_that_can_be_restored_have_a_limit(api, settings, make_cluster, reconcile):
+    cluster_id = make_cluster(name="orders", deletion_protection=False)
+    assert api().delete(f"/clusters/{cluster_id}", query={"name": "orders"}).status_code == 202
+    limits = settings.FRESHET.limits
+    object.__setattr__(limits, "deleted_clusters", 1)
+    try:
+        document = cases.assert_problem(api().post("/clusters", {"name": "x"}), 403)
+        assert document["quota"] == {"name": "deleted_clusters", "limit": 1, "used": 1}
+        # One that is restored makes room.
+        reconcile(cluster_id)
+        put_status(cluster_id, "asleep", 2)
+        assert reconcile(cluster_id) is False
+        assert api().post(f"/clusters/{cluster_id}:undelete").status_code == 202
+        assert api().post("/clusters", {"name": "x"}).status_code == 202
+    finally:
+        object.__setattr__(limits, "deleted_clusters", 100)
+
+
 def test_validate_only_makes_nothing(api):
     response = api().post("/clusters", {"name": "x"}, query={"validate_only": "true"})
     assert response.status_code == 200
