@@ -33,9 +33,10 @@ CLUSTERS = ["cl_networks", "cl_addresses", "cl_users", "cl_old", "cl_quiet"]
 # are checked at once and then a second, of one user from all addresses and of a cluster.
 OF_USER = (20, 0.9)
 OF_CLUSTER = (40, 5.0)
-# How much longer a login takes than one at the same moment to a cluster that nobody attacks. It is
-# within a second on an idle machine; in a queue behind the guesses it would be eight at least.
-LONGER_S_MAX = 4.0
+# How much longer a login takes than one at the same moment to a cluster that nobody attacks, in the
+# quickest of some rounds: what a busy machine delays once, guesses would delay in each.
+LONGER_S_MAX = 2.0
+ROUNDS = 3
 CORE_MAX = 0.2
 ATTACK_S = 5.0
 
@@ -103,6 +104,11 @@ class Attacked:
         assert here is not None
         return here - quiet
 
+    def least_wait(self, logins):
+        """The longest extra wait of these logins, in the round in which it is least."""
+        rounds = ([self.extra_wait(*login) for login in logins] for _ in range(ROUNDS))
+        return min(map(max, rounds))
+
     @contextlib.contextmanager
     def guessed(self, clients):
         """A thread for each client, as user and address, tries one password after the other."""
@@ -145,13 +151,13 @@ def watch(attacked, clients, limit, logins):
     with attacked.guessed(clients):
         until(lambda: attacked.checked() >= checked + at_once / 2, "passwords are guessed")
         began, core_s = time.monotonic(), attacked.core_s()
-        waits = [attacked.extra_wait(*login) for login in logins]
+        wait = attacked.least_wait(logins)
         # The attack goes on while they log in, and for a while after it.
         until(lambda: time.monotonic() >= began + ATTACK_S, "the attack has lasted")
         guesses, now = attacked.checked() - checked, time.monotonic()
         assert guesses <= at_once + per_s * (now - first)
         assert (attacked.core_s() - core_s) / (now - began) < CORE_MAX
-    assert max(waits) < LONGER_S_MAX
+    assert wait < LONGER_S_MAX
 
 
 def test_guesses_from_many_networks_are_few_and_keep_their_user_in(served):
@@ -186,8 +192,8 @@ def test_an_old_password_delays_no_other_application_of_its_address(served):
     retrying.start()
     try:
         until(lambda: attacked.checked() > 15, "it is sent again and again")
-        waits = [attacked.extra_wait(SHARED) for _ in range(3)]
+        wait = attacked.least_wait([(SHARED,)] * 3)
     finally:
         stopping.set()
         retrying.join()
-    assert max(waits) < LONGER_S_MAX
+    assert wait < LONGER_S_MAX

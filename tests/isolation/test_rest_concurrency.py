@@ -112,6 +112,7 @@ def test_slow_browses(service, attacker, victim):
     with paused_broker(service, cluster_id), looping(BROWSERS, browse) as answers:
         wait_until_used(attacker.http, "waiting_requests", BROWSES)
         victim.check()
+        assert used(attacker.http, "waiting_requests")
     # The keeper may have replaced the broker, which then does not answer.
     assert {answer.status_code for answer in answers} <= {200, 503}
     wait_until(lambda: not used(attacker.http, "waiting_requests"), "nobody waits any more")
