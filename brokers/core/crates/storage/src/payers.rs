@@ -69,6 +69,11 @@ impl NamedPayers {
         }
     }
 
+    /// By whom bytes are counted that have no payer of their own: [`OTHERS`].
+    pub(crate) fn others(&self) -> Arc<str> {
+        Arc::clone(&self.others)
+    }
+
     /// By whom bytes of a topic are counted: the payer itself, or [`OTHERS`].
     pub(crate) fn of_topic(&mut self, topic: TopicId, payer: &Arc<str>) -> Arc<str> {
         if self.name_pair(topic, payer) { payer } else { &self.others }.clone()

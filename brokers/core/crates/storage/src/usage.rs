@@ -16,7 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::lane::index::{Usage, UsageEntry};
 use crate::lane::queue::Lane;
-use crate::payers::{NamedPayers, OTHERS, PayerRules};
+use crate::payers::{NamedPayers, PayerRules};
 use freshet_wire::ids::TopicId;
 use freshet_world::env::Clock;
 
@@ -86,7 +86,7 @@ impl EgressMeter {
         let mut counters = self.counters.lock();
         let mut pair = (topic, counters.named.of_topic(topic, principal));
         if counters.by_pair.len() >= COUNTERS_MAX && !counters.by_pair.contains_key(&pair) {
-            pair.1 = OTHERS.into();
+            pair.1 = counters.named.others();
         }
         counters.by_pair.entry(pair).or_default().total += bytes;
     }
@@ -178,6 +178,7 @@ impl EgressMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payers::OTHERS;
 
     #[tokio::test(start_paused = true)]
     async fn a_close_waits_for_what_is_being_handed_out_and_refuses_more() {
