@@ -87,6 +87,13 @@ class Config:
         return self.mode == LOCAL
 
     @property
+    def own_ports(self) -> frozenset[int]:
+        """Ports of this machine on which the service itself listens, besides those of clusters."""
+        fake = urlsplit(self.billing.stripe_api_base)
+        fakes = {fake.port} if fake.port is not None and fake.hostname == "127.0.0.1" else set()
+        return frozenset({self.web.port, self.gateway.tls_port} | fakes)
+
+    @property
     def secret_key_file(self) -> Path:
         """The file with the secret key that local mode makes at its first start."""
         return self.home / "secret_key"

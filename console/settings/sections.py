@@ -268,7 +268,11 @@ class Gateway:
 
     folder: Path = setting(Path("{home}/gateway"), "Folder of certificates and keys.")
     kafka_port: int = setting(9092, "First port of the range of plain listeners on the loopback.")
-    kafka_ports: int = setting(200, "How many ports that range has.")
+    kafka_ports: int = setting(
+        1_000,
+        "How many ports that range has, one for each broker of a cluster that is not deleted. Ports"
+        " of the service's own listeners are left out.",
+    )
     tls_port: int = setting(9443, "Port of the TLS listener.")
     domain: str = setting("kafka.localhost", "Domain under which clusters have their names.")
 

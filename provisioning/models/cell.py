@@ -22,7 +22,7 @@ class Cell(models.Model):
 
 
 class CellPort(models.Model):
-    """A port of a cell's gateway that belongs to a cluster from its creation until its purge."""
+    """A port of a cell's gateway that belongs to a cluster until its deletion."""
 
     cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="ports")
     port = models.PositiveIntegerField()

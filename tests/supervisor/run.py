@@ -45,7 +45,6 @@ class Run:
         self.home = home
         ports = free_block()
         self.http, self.tls = ports[:2]
-        # A deleted cluster keeps its port, as it may come back, so a run needs many ports.
         self.kafka, self.kafka_ports = ports[2], len(ports) - 2
         self.lines: list[str] = []
         self._line_read = threading.Condition()

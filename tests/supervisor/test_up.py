@@ -5,14 +5,19 @@ start have a home and ports of their own. That nothing is lost after kill −9 o
 scenario of `tests/service`.
 """
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 
 import httpx
+import psycopg
 import pytest
 
+from console.programs.supervisor.errors import StartError
+from console.programs.supervisor.ports import Port, check_clusters_ports
+from console.programs.supervisor.postgres import connection_string
 from console.programs.supervisor.processes import is_running
 from tests.service.running import everybody_is_gone, up_again
 
@@ -83,6 +88,28 @@ def test_a_busy_port_is_named_before_anything_starts(first):
     assert f"Port {first.http} (the console and REST) is taken" in first.lines[-1]
     assert "FRESHET_HTTP_PORT" in first.lines[-1]
     assert not (first.home / "postgres").exists()
+
+
+def test_a_listener_on_a_clusters_port_is_named(service):
+    dsn = connection_string(service.home / "postgres", "freshet_owner", "freshet")
+    ports = [Port(60_001, "Kafka over TLS", "FRESHET_TLS_PORT"), Port(60_002, "REST", "OTHER")]
+    asyncio.run(check_clusters_ports(dsn, ports))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO provisioning_cell VALUES ('c', 'local', now())")
+        connection.execute(
+            "INSERT INTO provisioning_cellport (cell_id, port, cluster_id, slot)"
+            " VALUES ('c', 60001, 'cl_1', 0)"
+        )
+        try:
+            with pytest.raises(StartError) as caught:
+                asyncio.run(check_clusters_ports(dsn, ports))
+        finally:
+            connection.execute("DELETE FROM provisioning_cellport WHERE cell_id = 'c'")
+            connection.execute("DELETE FROM provisioning_cell WHERE id = 'c'")
+    assert caught.value.sentence == (
+        "Port 60001 (Kafka over TLS) is the cluster cl_1's: set FRESHET_TLS_PORT to another, or"
+        " delete the cluster."
+    )
 
 
 @pytest.mark.full

@@ -11,7 +11,6 @@ from brokers.locations import absolute, local_path
 from brokers.secrets import create_cell_secret
 from brokers.settings.writing import sections_toml
 from console.programs.supervisor import services
-from console.programs.supervisor.errors import StartError
 from console.programs.supervisor.ports import Port
 from console.settings.config import Config
 from console.settings.home import read_or_make_secret
@@ -61,12 +60,13 @@ def make_secrets(config: Config) -> None:
 
 
 def listening_ports(config: Config) -> list[Port]:
-    """Returns the ports that a start listens on.
+    """Returns the ports that a start listens on, and first the one that the first cluster gets."""
+    kafka = Port(config.gateway.kafka_port, "Kafka", "FRESHET_KAFKA_PORT")
+    return [kafka, *own_ports(config)]
 
-    Of the range of Kafka ports it names only the first, which the first cluster gets. Raises
-    `StartError` where another port lies in that range.
-    """
-    kafka = range(config.gateway.kafka_port, config.gateway.kafka_port + config.gateway.kafka_ports)
+
+def own_ports(config: Config) -> list[Port]:
+    """Returns the ports that a start listens on, but for those of clusters."""
     listeners = [
         Port(config.web.port, "the console and REST", "FRESHET_HTTP_PORT"),
         Port(config.gateway.tls_port, "Kafka over TLS", "FRESHET_TLS_PORT"),
@@ -74,13 +74,7 @@ def listening_ports(config: Config) -> list[Port]:
     if services.embeds_stripe(config):
         number = services.stripe_port(config)
         listeners.append(Port(number, "the fake of Stripe", "FRESHET_BILLING_STRIPE_API_BASE"))
-    for port in listeners:
-        if port.number in kafka:
-            raise StartError(
-                f"Port {port.number} ({port.purpose}) lies in the range of Kafka ports,"
-                f" {kafka.start}–{kafka.stop - 1}: set {port.setting} or FRESHET_KAFKA_PORT."
-            )
-    return [*listeners, Port(kafka.start, "Kafka", "FRESHET_KAFKA_PORT")]
+    return listeners
 
 
 def write_settings(config: Config) -> None:

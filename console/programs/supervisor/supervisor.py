@@ -30,7 +30,7 @@ from console.programs.supervisor.leftovers import Record, end_leftovers
 from console.programs.supervisor.lock import HomeLock
 from console.programs.supervisor.marker import refuse_half_restored
 from console.programs.supervisor.output import Output
-from console.programs.supervisor.ports import check_ports
+from console.programs.supervisor.ports import check_clusters_ports, check_ports
 from console.programs.supervisor.space import check_space
 from console.settings.config import Config, load_config
 
@@ -157,6 +157,8 @@ class Supervisor:
             await self._run_migrations()
             if dsn is not None:
                 await migrations.mark_migrated(dsn, expected)
+        if dsn is not None:
+            await check_clusters_ports(dsn, home.own_ports(config))
         self._migrated.set()
 
     async def _run_migrations(self) -> None:

@@ -55,7 +55,7 @@ class ShownCluster:
         gateway = settings.gateway
         tls = f"{cluster.host}.{gateway.domain}:{gateway.tls_port}"
         listeners = [{"listener": "SASL_SSL", "bootstrap_servers": tls}]
-        if settings.local:
+        if settings.local and cluster.ports:
             plain = ",".join(f"127.0.0.1:{port}" for port in cluster.ports)
             listeners.insert(0, {"listener": "SASL_PLAINTEXT", "bootstrap_servers": plain})
         return listeners

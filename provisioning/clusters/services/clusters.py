@@ -37,7 +37,13 @@ from provisioning.clusters.services.operations import (
     enqueue_reconcile,
     require_idle,
 )
-from provisioning.clusters.services.placement import allocate_ports, choose_cell, host_label
+from provisioning.clusters.services.placement import (
+    allocate_ports,
+    choose_cell,
+    host_label,
+    reallocate_ports,
+    release_ports,
+)
 from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.errors import (
     ClusterDeleted,
@@ -212,7 +218,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
     """Restores a deleted cluster, whose row is locked, under `name` where one is given.
 
     Raises `ClusterNotDeleted`, `NotFound` where its data is being removed, `NameTaken`,
-    `LimitReached`, `OperationInProgress`.
+    `LimitReached`, `CellFull`, `OperationInProgress`.
     """
     if cluster.intent == Intent.PURGING:
         raise NotFound
@@ -235,6 +241,7 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         deleted_at=None,
         forfeited=False,
         deletions=[*before, [since_ms, unix_ms(now())]],
+        ports=reallocate_ports(cell=cluster.cell, cluster_id=cluster.pk, former=cluster.ports),
         name=chosen,
     )
     return _begin_change(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": renamed})
@@ -380,6 +387,7 @@ def _begin_deletion(
     forfeited: bool = False,
 ) -> Operation:
     deleted_at = now()
+    release_ports(cluster_id=cluster.pk)
     bump_generation(
         cluster=cluster,
         intent=Intent.DELETED.value,

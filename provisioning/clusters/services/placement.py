@@ -38,22 +38,57 @@ def host_label(name: str) -> str:
 def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int = 0) -> list[int]:
     """Gives a cluster the lowest free ports of its cell, for slots from `first_slot` on.
 
-    They are the cluster's until it is purged. It waits for other transactions that allocate ports
-    of the cell. Raises `CellFull`.
+    They are the cluster's until it is deleted. Only local mode has plain listeners: elsewhere there
+    are none. It waits for other transactions that allocate ports of the cell. Raises `CellFull`.
     """
-    Cell.objects.select_for_update().get(pk=cell.pk)
-    first, size = config().gateway.kafka_port, config().gateway.kafka_ports
-    taken = set(CellPort.objects.filter(cell=cell).values_list("port", flat=True))
-    free = [port for port in range(first, first + size) if port not in taken][:count]
+    if not config().local:
+        return []
+    _lock_ports(cell)
+    port_range, taken = _port_range(), _taken_ports(cell) | config().own_ports
+    free = [port for port in port_range if port not in taken][:count]
     if len(free) < count:
-        raise CellFull(f"All {size} ports of the cell are taken.")
-    CellPort.objects.bulk_create(
-        CellPort(cell=cell, port=port, cluster_id=cluster_id, slot=slot)
-        for slot, port in enumerate(free, start=first_slot)
-    )
+        raise CellFull(
+            f"All {len(port_range)} ports for Kafka are taken: delete a cluster, or set"
+            " `gateway.kafka_ports` (FRESHET_GATEWAY_KAFKA_PORTS) to more."
+        )
+    _hold_ports(cell, cluster_id, free, first_slot)
     return free
 
 
+def reallocate_ports(*, cell: Cell, cluster_id: str, former: list[int]) -> list[int]:
+    """Gives a restored cluster its former ports where all are free, and else as many others.
+
+    Raises `CellFull`.
+    """
+    _lock_ports(cell)
+    # A cluster that an earlier release deleted still holds its ports.
+    release_ports(cluster_id=cluster_id)
+    if _taken_ports(cell).isdisjoint(former):
+        _hold_ports(cell, cluster_id, former, 0)
+        return former
+    return allocate_ports(cell=cell, cluster_id=cluster_id, count=len(former))
+
+
 def release_ports(*, cluster_id: str) -> None:
-    """Makes a purged cluster's ports free again."""
+    """Makes a cluster's ports free again."""
     CellPort.objects.filter(cluster_id=cluster_id).delete()
+
+
+def _lock_ports(cell: Cell) -> None:
+    Cell.objects.select_for_update().get(pk=cell.pk)
+
+
+def _port_range() -> range:
+    gateway = config().gateway
+    return range(gateway.kafka_port, gateway.kafka_port + gateway.kafka_ports)
+
+
+def _taken_ports(cell: Cell) -> set[int]:
+    return set(CellPort.objects.filter(cell=cell).values_list("port", flat=True))
+
+
+def _hold_ports(cell: Cell, cluster_id: str, ports: list[int], first_slot: int) -> None:
+    CellPort.objects.bulk_create(
+        CellPort(cell=cell, port=port, cluster_id=cluster_id, slot=slot)
+        for slot, port in enumerate(ports, start=first_slot)
+    )

@@ -148,14 +148,29 @@ impl CellView {
             } else {
                 claim(&mut hosts, spec.host.clone(), Arc::clone(cluster), cluster);
             }
-            for (slot, port) in (0..).zip(&spec.ports) {
-                let slot = if slot == 0 { Slot::Any } else { Slot::Number(slot) };
-                let target = Target { cluster: Arc::clone(cluster), slot };
-                claim(&mut ports, *port, target, cluster);
+            if spec.state != SpecState::Deleted {
+                for (port, target) in targets_of_ports(cluster, spec) {
+                    claim(&mut ports, port, target, cluster);
+                }
+            }
+        }
+        // Other clusters may have the ports of deleted ones, whose clients still ask for them.
+        for (cluster, spec) in &self.specs {
+            if spec.state == SpecState::Deleted {
+                for (port, target) in targets_of_ports(cluster, spec) {
+                    ports.entry(port).or_insert(Some(target));
+                }
             }
         }
         (self.hosts, self.ports) = (Arc::new(hosts), Arc::new(ports));
     }
+}
+
+fn targets_of_ports(cluster: &Arc<str>, spec: &ClusterSpec) -> impl Iterator<Item = (u16, Target)> {
+    spec.ports.iter().zip(0..).map(|(port, slot)| {
+        let slot = if slot == 0 { Slot::Any } else { Slot::Number(slot) };
+        (*port, Target { cluster: Arc::clone(cluster), slot })
+    })
 }
 
 fn claim<K, T>(claims: &mut BTreeMap<K, Option<T>>, what: K, target: T, cluster: &str)

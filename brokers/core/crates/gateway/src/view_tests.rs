@@ -93,6 +93,15 @@ fn no_cluster_gets_what_is_meant_for_another() {
 }
 
 #[test]
+fn a_deleted_clusters_port_is_the_clusters_that_has_it_now() {
+    let deleted =
+        ClusterSpec { state: SpecState::Deleted, ..cluster("cl_1", "orders", &[9092, 9093]) };
+    let view = view_of(vec![deleted, cluster("cl_2", "bills", &[9092])]);
+    assert_eq!(view.of_port(9092), Some(target("cl_2", Slot::Any)));
+    assert_eq!(view.of_port(9093), Some(target("cl_1", Slot::Number(1))), "nobody else has it");
+}
+
+#[test]
 fn only_a_broker_that_serves_is_linked_to() {
     let mut view = view_of(vec![cluster("cl_1", "orders", &[9092, 9093])]);
     let link = |view: &CellView, slot| {
