@@ -304,8 +304,10 @@ class KafkaBatch:
     def append_time(self) -> bool: ...
     @property
     def control(self) -> bool: ...
-    def open(self, timeout_s: float) -> str | None:
-        """Decodes it, once. Returns `undecodable`, `too_slow` or `too_large`, or None if it can."""
+    def open(self, timeout_s: float) -> tuple[str | None, float]:
+        """Decodes it, once, on a thread of low priority. Returns `undecodable`, `too_slow` or
+        `too_large`, or None if it can, and the CPU seconds that it took.
+        """
 
     def take(self, from_offset: int, count: int, bytes_max: int, shown_max: int) -> list[_Record]:
         """The next records from an offset on, of at most `bytes_max` bytes unless the first has

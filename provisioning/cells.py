@@ -8,7 +8,7 @@ of its request or task.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
@@ -182,7 +182,17 @@ def broker_access(cluster_id: str, status: ClusterStatus) -> kafka.Access:
 
 
 class _Access(kafka.Access):
-    """Access whose calls interrupt a task's transaction. For requests `kafka_errors` does it."""
+    """Access whose calls interrupt a task's transaction. For requests `kafka_errors` does it.
+
+    Where a request's call computes, the request has its turn.
+    """
+
+    @override
+    @contextmanager
+    def computing(self) -> Iterator[Callable[[float], None]]:
+        request = current_transaction()
+        with super().computing() if request is None else request.compute() as charge:
+            yield charge
 
     @override
     @contextmanager

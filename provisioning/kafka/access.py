@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -26,6 +26,14 @@ class Access:
     def paid_by(self, payer: str | None) -> Access:
         """The same access for calls that a principal pays for (`accounts.principals`)."""
         return replace(self, payer=payer)
+
+    @contextmanager
+    def computing(self) -> Iterator[Callable[[float], None]]:
+        """Runs a block of a call that computes rather than waits.
+
+        What it yields is called with the seconds that other threads computed for the block.
+        """
+        yield lambda _: None
 
     @contextmanager
     def client(self) -> Iterator[_core.KafkaClient]:

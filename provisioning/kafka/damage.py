@@ -45,7 +45,9 @@ def judge(access: Access, topic: str, positions: Mapping[int, int]) -> list[Verd
         for partition, offset in sorted(positions.items()):
             batches = _batches_from(client, topic, partition, offset, deadline)
             for batch in itertools.islice(batches, RUN_MAX):
-                reason = batch.open(DECODE_S)
+                with access.computing() as charge:
+                    reason, opened_in_s = batch.open(DECODE_S)
+                    charge(opened_in_s)
                 if reason is None or reason == TOO_LARGE:
                     break
                 verdicts.append(Verdict(**_head_of(partition, batch), reason=reason))

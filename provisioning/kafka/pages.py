@@ -40,7 +40,7 @@ def browse(access: Access, topic: str, request: Browse) -> Page:
         pairs = [(topic, number) for number in numbers]
         starts = {n: o for (_, n), o in earliest_offsets(client, pairs, request.timeout_s).items()}
         ends = {n: o for (_, n), o in end_offsets(client, pairs, request.timeout_s).items()}
-        reader = Reader(client, topic, budget, keep, request.shown_max)
+        reader = Reader(access, client, topic, budget, keep, request.shown_max)
         log = _Log(reader, starts, ends, request)
         if request.start == "newest":
             highs = {n: min(request.positions.get(n, ends[n]), ends[n]) for n in numbers}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from brokers import _core
+from provisioning.kafka.access import Access
 from provisioning.kafka.filters import Filter
 from provisioning.kafka.offsets import earliest_offsets
 from provisioning.kafka.records import FILTERED_BYTES_MAX, Readable, record_of
@@ -90,6 +91,7 @@ class Reader:
     `keep` returns False are read and left out.
     """
 
+    access: Access
     client: _core.KafkaClient
     topic: str
     budget: Budget
@@ -162,11 +164,34 @@ class Reader:
         if part.end <= read.at[number]:
             read.done.add(number)  # the log is shorter than it was
             return False
+        with self.access.computing() as charge:
+            return self._read_batches(read, part, high, first, charge)
+
+    def _read_batches(
+        self,
+        read: Read,
+        part: _core.KafkaPartition,
+        high: int,
+        first: int | None,
+        charge: Callable[[float], None],
+    ) -> bool:
+        number = part.partition
         while self.budget.spent() is None and (batch := part.next_batch()) is not None:
             if batch.first_offset >= high:
                 read.done.add(number)
                 return False
-            if not self._read_batch(read, number, batch, high, first):
+            damage, opened_in_s = (None, 0.0) if batch.control else batch.open(DECODE_S)
+            charge(opened_in_s)
+            if damage is not None:
+                read.damaged.append(
+                    Damaged(
+                        partition=number,
+                        first_offset=batch.first_offset,
+                        next_offset=batch.next_offset,
+                        reason=damage,
+                    )
+                )
+            elif not batch.control and not self._read_batch(read, number, batch, high, first):
                 return self.budget.spent() is None
             read.at[number] = max(read.at[number], batch.next_offset)
             if batch.next_offset >= high:
@@ -177,20 +202,7 @@ class Reader:
     def _read_batch(
         self, read: Read, number: int, batch: _core.KafkaBatch, high: int, first: int | None
     ) -> bool:
-        """Reads a batch's records below `high`. Returns False where limits end that before."""
-        if batch.control:
-            return True
-        reason = batch.open(DECODE_S)
-        if reason is not None:
-            read.damaged.append(
-                Damaged(
-                    partition=number,
-                    first_offset=batch.first_offset,
-                    next_offset=batch.next_offset,
-                    reason=reason,
-                )
-            )
-            return True
+        """Reads an open batch's records below `high`. Returns False where limits end that first."""
         while taken := batch.take(
             read.at[number], RECORDS_AT_A_TIME, BYTES_AT_A_TIME, self.read_max
         ):

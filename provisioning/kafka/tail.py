@@ -60,7 +60,7 @@ def tail(  # noqa: PLR0913 (what a tail consists of)
         ends = {n: o for (_, n), o in end_offsets(client, pairs, TIMEOUT_S).items()}
         begin = positions or {}
         at = {n: min(max(begin.get(n, end), starts[n]), end) for n, end in ends.items()}
-        watch = _Watch(Reader(client, topic, Budget(BATCH_BYTES_MAX, deadline), keep), at)
+        watch = _Watch(Reader(access, client, topic, Budget(BATCH_BYTES_MAX, deadline), keep), at)
         yield TailBatch([], dict(at))
         resumes_at = 0.0
         while (moment := time.monotonic()) < deadline and not stopped():

@@ -135,6 +135,25 @@ def test_a_wait_of_the_request_gives_its_turn_back(turns):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_computes_within_a_wait_has_a_turn_and_is_counted(monkeypatch):
+    shared = Turns(2, "Too many.", places_per_key=1, share_of=lambda _: 0.25)
+    monkeypatch.setattr(turns_module, "request_turns", shared)
+    shared.take("two", within_s=0.0)
+    with request_transaction() as request:
+        request.turn = turn = begin(shared)
+        with outside_transaction("a test"):
+            with request.compute() as charge:
+                assert not shared.take("one", within_s=0.0)
+                charge(0.5 * turns_module.BURST_S)
+            # Half of the burst is left.
+            begin(shared).end()
+            with request.compute() as charge:
+                charge(0.6 * turns_module.BURST_S)
+            assert not shared.take("one", within_s=0.0)
+        turn.end()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_an_organization_waits_for_its_own_requests_alone(turns, tenant, other_tenant, api):
     assert api().get("/api-keys").status_code == 200
     holder = begin(turns, tenant.id)

@@ -60,8 +60,11 @@ class Turn(Protocol):
     def pause(self) -> None:
         """Gives the turn back while the request waits for something."""
 
-    def resume(self) -> None:
-        """Takes a turn again."""
+    def resume(self, *, first: bool = True) -> None:
+        """Takes a turn again, `first` before requests that have not begun."""
+
+    def charge(self, seconds: float) -> None:
+        """Counts what other threads computed for the request while it has its turn."""
 
     def keep(self, give_back: Callable[[], None]) -> None:
         """Has something else given back when the request's answer is written."""
@@ -160,6 +163,22 @@ class RequestTransaction:
                 self.turn.resume()
 
     @contextmanager
+    def compute(self) -> Iterator[Callable[[float], None]]:
+        """Runs a block that computes between waits, in the request's turn.
+
+        What it yields is called with the seconds that other threads computed for the block.
+        """
+        if self.turn is None or not self.outside:
+            yield lambda _: None
+            return
+        # Behind others of the organization: such a request computes many times.
+        self.turn.resume(first=False)
+        try:
+            yield self.turn.charge
+        finally:
+            self.turn.pause()
+
+    @contextmanager
     def unnoted(self) -> Iterator[None]:
         """Within the block, statements do not count as writes of the request."""
         before, self._own = self._own, True
@@ -241,6 +260,9 @@ def request_transaction(*, of_task: bool = False) -> Iterator[RequestTransaction
     finally:
         for call in request.after_end if request is not None else ():
             call()
+        if request is not None:
+            # It refers to the request's transaction, which would wait for the garbage collector.
+            request.begin_waiting = None
 
 
 @contextmanager

@@ -200,6 +200,8 @@ class RequestTurn:
         self._held = False
         # CPU time of the request's thread when it took the turn, and of its loop.
         self._since_s = 0.0
+        # What other threads computed for it since then.
+        self._charged_s = 0.0
         self._kept: list[Callable[[], None]] = []
 
     def begin(self, key: str, waits: Callable[[], AbstractContextManager[None]]) -> None:
@@ -221,16 +223,22 @@ class RequestTurn:
         """Gives the turn back while the request waits for something else."""
         if self._held:
             self._held = False
-            self._turns.give_back(self._key or "", time.thread_time() - self._since_s)
+            used_s = time.thread_time() - self._since_s + self._charged_s
+            self._charged_s = 0.0
+            self._turns.give_back(self._key or "", used_s)
 
-    def resume(self) -> None:
-        """Takes a turn again, before those of the key that have not begun.
+    def resume(self, *, first: bool = True) -> None:
+        """Takes a turn again, `first` before those of the key that have not begun.
 
         The request goes on although none comes in time: what it has done cannot be refused.
         """
         if self._key is not None and not self._held:
-            self._held = self._turns.take(self._key, within_s=REQUEST_WITHIN_S, first=True)
+            self._held = self._turns.take(self._key, within_s=REQUEST_WITHIN_S, first=first)
             self._since_s = time.thread_time()
+
+    def charge(self, seconds: float) -> None:
+        """Counts what other threads computed for the request while it has its turn."""
+        self._charged_s += seconds
 
     def keep(self, give_back: Callable[[], None]) -> None:
         """Has something else given back at the end, when the request's answer is written."""

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use tokio::runtime::Runtime;
@@ -23,25 +24,40 @@ use freshet_client::{
     DescribedMember, FetchLimits, FetchedPartition, ListedGroup, Login, Memory, NewRecord,
     OffsetSpec, OpenBatch, Place, Record,
 };
+use freshet_world::env::background::{ComputeThreads, thread_cpu_time};
 use freshet_world::env::real::{SystemClock, SystemRandomness, Tcp};
 use freshet_world::env::{Clock, Randomness};
 
 /// The runtime of all clients, by the process that started it: after a fork the child starts one of
 /// its own, since it has none of the threads.
-static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+static RUNTIME: Mutex<Option<(u32, Arc<ClientRuntime>)>> = Mutex::new(None);
 
-fn runtime() -> PyResult<Arc<Runtime>> {
+/// How many batches are decoded at a time.
+const DECODED_AT_ONCE: usize = 8;
+
+/// What carries the calls of all clients.
+struct ClientRuntime {
+    calls: Runtime,
+    /// Decode batches, with a lower priority than threads that serve requests.
+    decoders: ComputeThreads,
+}
+
+fn runtime() -> PyResult<Arc<ClientRuntime>> {
     let mut started = RUNTIME.lock();
     let process = std::process::id();
     if let Some((_, runtime)) = started.as_ref().filter(|(of, _)| *of == process) {
         return Ok(Arc::clone(runtime));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let calls = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("kafka-client")
         .enable_all()
         .build()?;
-    let runtime = Arc::new(runtime);
+    let decoders = {
+        let _entered = calls.enter();
+        ComputeThreads::new("kafka-decoder", DECODED_AT_ONCE)?
+    };
+    let runtime = Arc::new(ClientRuntime { calls, decoders });
     if let Some((_, inherited)) = started.replace((process, Arc::clone(&runtime))) {
         // Its threads are the parent's: to end it would wait for them.
         std::mem::forget(inherited);
@@ -63,7 +79,7 @@ type PlaceOffsets = BTreeMap<Place, i64>;
 /// The brokers of one cluster.
 #[pyclass(module = "brokers._core", frozen)]
 pub(super) struct KafkaClient {
-    runtime: Arc<Runtime>,
+    runtime: Arc<ClientRuntime>,
     client: Arc<ClusterClient>,
     randomness: Arc<SystemRandomness>,
     /// The process that made it.
@@ -78,7 +94,7 @@ impl KafkaClient {
         call: impl FnOnce(Instant) -> F + Send,
     ) -> PyResult<T> {
         let deadline = Instant::now() + seconds(timeout_s);
-        wait(python, &self.runtime, || async move { call(deadline).await.map_err(raised) })
+        wait(python, &self.runtime.calls, || async move { call(deadline).await.map_err(raised) })
     }
 }
 
@@ -347,11 +363,11 @@ pub(super) struct KafkaPartition {
     #[pyo3(get)]
     out_of_range: bool,
     fetched: Mutex<FetchedPartition>,
-    runtime: Arc<Runtime>,
+    runtime: Arc<ClientRuntime>,
 }
 
 impl KafkaPartition {
-    fn new(fetched: FetchedPartition, runtime: Arc<Runtime>) -> Self {
+    fn new(fetched: FetchedPartition, runtime: Arc<ClientRuntime>) -> Self {
         Self {
             topic: fetched.topic.clone(),
             partition: fetched.partition,
@@ -405,11 +421,11 @@ pub(super) struct KafkaBatch {
     #[pyo3(get)]
     control: bool,
     reading: Mutex<Reading>,
-    runtime: Arc<Runtime>,
+    runtime: Arc<ClientRuntime>,
 }
 
 impl KafkaBatch {
-    fn new(batch: Batch, runtime: Arc<Runtime>) -> Self {
+    fn new(batch: Batch, runtime: Arc<ClientRuntime>) -> Self {
         let head = batch.head();
         Self {
             first_offset: head.first_offset,
@@ -427,22 +443,32 @@ impl KafkaBatch {
 
 #[pymethods]
 impl KafkaBatch {
-    /// Decodes it, once, within a time limit. Returns why that cannot be; None where it can.
-    fn open(&self, python: Python<'_>, timeout_s: f64) -> PyResult<Option<&'static str>> {
+    /// Decodes it, once, within a time limit. Returns why that cannot be, or None where it can, and
+    /// the CPU seconds that it took.
+    fn open(&self, python: Python<'_>, timeout_s: f64) -> PyResult<(Option<&'static str>, f64)> {
         let reading = std::mem::replace(&mut *self.reading.lock(), Reading::Done);
         let Reading::Closed(batch) = reading else {
             *self.reading.lock() = reading;
-            return Ok(None);
+            return Ok((None, 0.0));
         };
-        let opening = batch.open(seconds(timeout_s));
-        let opened = wait(python, &self.runtime, || async move { opening.await.map_err(raised) })?;
-        Ok(match opened {
+        let calls = self.runtime.calls.handle().clone();
+        let decode = move || {
+            let began = thread_cpu_time();
+            let opened = calls.block_on(batch.open(seconds(timeout_s)));
+            (opened, thread_cpu_time().saturating_sub(began))
+        };
+        let decoding = self.runtime.decoders.run(decode);
+        let (opened, took) = wait(python, &self.runtime.calls, || async move {
+            decoding.await.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        })?;
+        let damage = match opened.map_err(raised)? {
             Ok(open) => {
                 *self.reading.lock() = Reading::Open(Box::new(open));
                 None
             }
             Err(damage) => Some(damage.name()),
-        })
+        };
+        Ok((damage, took.as_secs_f64()))
     }
 
     /// The next records from an offset on, in order. Of each key and value at most `shown_max`

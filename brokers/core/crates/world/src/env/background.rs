@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::io;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::JoinError;
 
@@ -62,6 +64,11 @@ impl Drop for ComputeThreads {
             pool.shutdown_background();
         }
     }
+}
+
+/// How long this thread has computed since it began.
+pub fn thread_cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("never negative")
 }
 
 #[cfg(test)]
