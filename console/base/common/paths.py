@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import quote, unquote
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
-from django.db import close_old_connections
+from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 from typing_extensions import override
 
+if TYPE_CHECKING:
+    # It is a database's backend, which Django imports once its settings are there.
+    from console.base.common.database.base import DatabaseWrapper
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 # Browsers and proxies resolve the parts `.` and `..`, even if they are escaped. So clients send the
@@ -78,11 +83,26 @@ class PartedHandler(ASGIHandler):
         # From here on it is the client that decides how long the request lasts. Django would keep
         # until then the thread's connection to PostgreSQL, of which a process has few, and the
         # objects that a large answer was written from, which take several times its bytes.
-        close_old_connections()
+        for opened in connections.all(initialized_only=True):
+            del connections[opened.alias]
+            cast("DatabaseWrapper", opened).dissolve()
         if isinstance(response, Response):
             response.data = None
-            response.renderer_context = None  # type: ignore[attr-defined] # not in the stubs
+            context = response.renderer_context  # type: ignore[attr-defined] # not in the stubs
+            response.renderer_context = None  # type: ignore[attr-defined] # as above
+            # They refer to each other, and would wait for the garbage collector.
+            for part in (context["view"], context["request"], request):
+                vars(part).clear()
         return response
+
+    @override
+    async def listen_for_disconnect(self, receive: Receive) -> None:
+        """Returns once the client has gone, or has nothing more to send.
+
+        Django raises an error, whose traceback refers to the request and to itself: both would stay
+        in memory until they are collected as garbage, while everybody waits.
+        """
+        await receive()
 
     @override
     async def send_response(self, response: HttpResponseBase, send: Send) -> None:

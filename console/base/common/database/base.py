@@ -99,6 +99,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.run_commit_hooks_on_set_autocommit_on = False
             self.run_and_clear_commit_hooks()
 
+    def dissolve(self) -> None:
+        """Ends the use of this object, so that its memory is free at once.
+
+        It and its helpers refer to each other, and would wait for the garbage collector.
+        """
+        self.close()
+        helpers = ("client", "creation", "features", "introspection", "ops", "validation")
+        for helper in (*helpers, "wrap_database_errors"):
+            vars(self)[helper].__dict__.clear()
+
     def _take_kept(self) -> bool:
         """Goes on with the connection that was kept; returns False where there is none."""
         kept, self._kept = self._kept, None
