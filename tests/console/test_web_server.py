@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
+from console.base.common.bodies import BodyLimit
 from console.programs.web import protocol
 from console.programs.web import reads as reads_module
 from console.programs.web.__main__ import uvicorn_config
@@ -151,11 +152,11 @@ async def site(scope, receive, send):
 
 
 @contextmanager
-def running(most=100, of_network_max=100):
+def running(most=100, of_network_max=100, application=site):
     """Runs the server in a thread; gives its port."""
     listeners = listen("127.0.0.1", 0, 128)
     port = listeners[0].getsockname()[1]
-    config = uvicorn.Config(site, lifespan="off", http="h11", ws="none", log_level="warning")
+    config = uvicorn.Config(application, lifespan="off", http="h11", ws="none", log_level="warning")
     server = BoundedServer(config, listeners, most=most, of_network_max=of_network_max)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -276,6 +277,30 @@ def test_a_request_begins_once_the_answer_before_it_is_taken(first, rest):
         assert counted == ["/counted"]
         # The connection goes on as before.
         assert answers(connection)
+
+
+@pytest.mark.parametrize("names", [("Content-Length", "Transfer-Encoding"), ("content-length",)])
+def test_a_body_whose_end_can_be_read_in_two_ways_is_refused(names):
+    counted.clear()
+    values = {"content-length": "5", "transfer-encoding": "chunked"}
+    heads = "".join(f"{name}: {values[name.lower()]}\r\n" for name in names)
+    body = b"0\r\n\r\n" + GET.replace(b"/ ", b"/counted ", 1)
+    with running(application=BodyLimit(site, 100)) as port, connect(port) as connection:
+        post = f"POST / HTTP/1.1\r\nHost: localhost\r\n{heads}\r\n"
+        connection.sendall(post.encode() + body)
+        taken = b""
+        while part := connection.recv(1 << 20):
+            taken += part
+            if taken.count(b"fine") == 2:
+                break
+    if len(names) == 1:
+        assert counted == ["/counted"]
+        return
+    assert taken.startswith(b"HTTP/1.1 400 ")
+    assert b'"code": "ambiguous_length"' in taken
+    # What follows is not taken for another request.
+    assert taken.count(b"HTTP/1.1") == 1
+    assert counted == []
 
 
 def test_forwarded_addresses_count_only_by_the_setting():

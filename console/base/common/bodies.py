@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from console.base.common.api.problems import problem_response
-from console.base.common.errors import AppError, BodyTooLarge, Unavailable
+from console.base.common.errors import AppError, BodyTooLarge, Unavailable, UserError
 from console.base.common.requests import is_loopback, network_of, scope_address
 
 Scope = dict[str, Any]
@@ -27,6 +27,15 @@ Send = Callable[[Event], Awaitable[None]]
 HELD_BYTES_MAX = 64 * 1024 * 1024
 ADDRESS_SHARE = 8
 ARRIVES_WITHIN_S = 60.0
+# The two headers that say where a body ends.
+LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
+
+
+class AmbiguousLength(UserError):
+    """The request says in two ways where its body ends, and a proxy may have believed the other."""
+
+    code = "ambiguous_length"
+    title = "The request has both Content-Length and Transfer-Encoding"
 
 
 class HeldBodies:
@@ -80,6 +89,9 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._inside(scope, receive, send)
             return
+        if {name for name, _ in scope["headers"]} >= LENGTHS:
+            await send_problem(send, AmbiguousLength(), closes=True)
+            return
         body = _Body(receive, asyncio.get_running_loop().time() + self._arrives_within_s)
         network = network_of(scope_address(scope))
 
@@ -132,10 +144,11 @@ class _Body:
         return event
 
 
-async def send_problem(send: Send, problem: AppError) -> None:
-    """Answers a request with a problem, outside of Django."""
+async def send_problem(send: Send, problem: AppError, *, closes: bool = False) -> None:
+    """Answers a request with a problem, outside of Django, and then `closes` its connection."""
     answer = problem_response(problem)
     headers = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
+    headers += [(b"connection", b"close")] if closes else []
     await send(
         {"type": "http.response.start", "status": answer.status_code, "headers": headers},
     )

@@ -10,6 +10,10 @@ pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
 /// The user as whom the service itself comes to its brokers.
 pub const SERVICE_USER: &str = "__freshet";
+/// How the names begin that the service gives to the users it makes for tenants. It removes one that
+/// it does not know, as what a lost answer left.
+pub const SERVICE_NAMES: &str = "cred_";
+
 /// Topics in which Kafka itself keeps state.
 const INTERNAL_TOPICS: [&str; 4] =
     [OFFSETS_TOPIC, "__transaction_state", "__share_group_state", METADATA_TOPIC];

@@ -16,6 +16,7 @@ use super::describe_user_scram_credentials::mechanism_code;
 use super::errors::ApiError;
 use crate::context::RequestContext;
 use freshet_access::types::{Operation, ScramCredential, ScramMechanism};
+use freshet_metadata::names::SERVICE_NAMES;
 
 /// The change of one credential: the new one, or `None` where it is to be removed.
 type Change = Result<(ScramMechanism, Option<ScramCredential>), ApiError>;
@@ -110,6 +111,11 @@ fn check_changes(
         return Err(ApiError::new(ResponseError::UnacceptableCredential, message));
     }
     let scram = Arc::clone(&context.broker().engine.view.snapshot().scram);
+    let is_new = || !scram.keys().any(|(_, name)| name == user);
+    if user.starts_with(SERVICE_NAMES) && changes.iter().any(|(_, new)| new.is_some()) && is_new() {
+        let message = "Names that begin with cred_ are the service's: choose another";
+        return Err(ApiError::new(ResponseError::UnacceptableCredential, message));
+    }
     for (at, (mechanism, credential)) in changes.iter().enumerate() {
         if changes[..at].iter().any(|(earlier, _)| earlier == mechanism) {
             let message = "A user credential cannot be altered twice in the same request";

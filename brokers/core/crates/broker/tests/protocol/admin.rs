@@ -590,6 +590,7 @@ async fn users_that_cannot_be_altered_have_kafkas_error() {
         (vec![], vec![upsert("a", 1, 100_000)], unacceptable),
         (vec![], vec![upsert("", 1, 4096)], unacceptable),
         (vec![], vec![upsert("a\0", 1, 4096)], unacceptable),
+        (vec![], vec![upsert("cred_x", 1, 4096)], unacceptable),
         (vec![], vec![upsert("a\u{202e}b", 2, 4096)], unacceptable),
         (vec![], vec![upsert(&"x".repeat(32 << 10), 1, 4096)], unacceptable),
         (vec![], vec![upsert("a", 9, 4096)], ResponseError::UnsupportedSaslMechanism),
