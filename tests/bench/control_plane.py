@@ -10,7 +10,7 @@ import http.client
 import logging
 import os
 import subprocess
-import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -20,8 +20,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from console.programs.supervisor.services import BEHIND_BROKERS, POOL_MAX
-from tests.bench.sides import BROKER_CPU, WORK
-from tests.peer.jars import ROOT
+from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK
 from tests.peer.processes import spawn_server, stop_servers
 from tests.ports import free_ports
 
@@ -162,12 +161,13 @@ class ControlPlane:
         server = spawn_server(
             [
                 *("nice", "-n", str(BEHIND_BROKERS)),
-                *(sys.executable, "-m", "console.programs.web"),
+                *(FRESHET_PYTHON, "-P", "-m", "console.programs.web"),
                 *("--host", "127.0.0.1", "--port", str(self.port)),
             ],
             log,
             cpus=BROKER_CPU,
-            cwd=ROOT,
+            cwd=self.folder,
+            environment={"PYTHONPATH": sysconfig.get_paths()["purelib"]},
         )
         self._servers.append(server)
         self.pid = server.pid
