@@ -19,7 +19,7 @@ pub struct BrokerJobs {
     pub context: Arc<JobContext>,
     /// Answers what jobs ask about topics.
     pub topics: Arc<dyn TopicFacts>,
-    /// What earlier incarnations left unsplit. It is split before anything else.
+    /// What ended incarnations left unsplit. It is split before anything else.
     pub inherited: Inherited,
     /// How often they run.
     pub settings: JobSettings,
@@ -30,31 +30,39 @@ pub struct BrokerJobs {
 impl BrokerJobs {
     /// Splits what earlier incarnations left, and tries until that succeeds. It comes first because
     /// a partition's segments must follow each other in order of offsets.
-    pub(super) async fn settle(&self) -> Splitter {
+    pub(super) async fn settle(&mut self) -> Splitter {
         let (context, topics) = (Arc::clone(&self.context), Arc::clone(&self.topics));
         let mut splitter = Splitter::new(context, topics, self.settings.split);
-        let mut wait = RETRY_AFTER_FIRST;
-        while let Err(error) = self.inherited.settle(&mut splitter).await {
-            report_outcome("inherit", Err(error));
-            back_off(&mut wait).await;
-        }
+        settle(&mut self.inherited, &mut splitter).await;
         splitter
     }
 
     /// Runs all jobs concurrently until the sender of `messages` is dropped.
     pub(super) async fn run(self, mut splitter: Splitter) {
-        let Self { context, topics, settings, messages, .. } = self;
+        let Self { context, topics, settings, messages, inherited } = self;
         tokio::select! {
             biased;
-            () = take_messages(&mut splitter, messages) => {}
+            () = take_messages(&mut splitter, inherited, messages) => {}
             () = enforce_retention(&context, topics.as_ref(), settings) => {}
             () = rewrite_segments(&context, topics.as_ref(), settings) => {}
         }
     }
 }
 
+async fn settle(inherited: &mut Inherited, splitter: &mut Splitter) {
+    let mut wait = RETRY_AFTER_FIRST;
+    while let Err(error) = inherited.settle(splitter).await {
+        report_outcome("inherit", Err(error));
+        back_off(&mut wait).await;
+    }
+}
+
 /// Does what cannot wait for other jobs: splits lane files, and answers requests.
-async fn take_messages(splitter: &mut Splitter, messages: mpsc::UnboundedReceiver<JobMessage>) {
+async fn take_messages(
+    splitter: &mut Splitter,
+    mut inherited: Inherited,
+    messages: mpsc::UnboundedReceiver<JobMessage>,
+) {
     let context = Arc::clone(splitter.context());
     let mut inbox = inbox::Inbox::new(messages);
     while let Some(message) = inbox.take().await {
@@ -62,6 +70,14 @@ async fn take_messages(splitter: &mut Splitter, messages: mpsc::UnboundedReceive
             JobMessage::Rolled(file) => {
                 let files = inbox.files_from(file, splitter.settings()).await;
                 split_files(splitter, &files).await;
+                // Others may have trimmed since what they had in these lanes.
+                report_outcome("inherit", inherited.retire(splitter).await);
+            }
+            JobMessage::Inherit(lanes, registered) => {
+                if registered.await.is_ok() {
+                    inherited.lanes.extend(lanes);
+                    settle(&mut inherited, splitter).await;
+                }
             }
             // The send fails where the caller has stopped waiting, here and below.
             JobMessage::DeleteRecords(deletions, done) => {

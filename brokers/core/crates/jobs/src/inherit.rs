@@ -3,25 +3,31 @@
 //! lanes, and last the lanes' files are removed except for their indexes. In another order an
 //! interrupted run could lose records that only a lane holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::split::{FILES_AT_ONCE, Splitter};
-use super::{JobContext, JobError};
+use super::JobError;
+use freshet_partition::Partition;
 use freshet_storage::lane::heads::Head;
 use freshet_storage::lane::leftover::{BlockSummary, Leftover};
 use freshet_storage::lane::reader::replay;
 use freshet_storage::lane::{LaneEnd, LaneError, LaneFile, PlacedBatch, file_numbers};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
-/// Trims partitions' extent lists to the present epoch.
+/// The extents of the cluster's partitions.
 #[async_trait]
-pub trait ExtentTrimmer: Send + Sync {
-    /// Removes the extents of earlier epochs from these partitions. The caller has split all that
-    /// was written of them under these. The error is a message for the log.
+pub trait Extents: Send + Sync {
+    /// Removes the extents of earlier epochs from these partitions, and returns once
+    /// [`Extents::named`] shows it. The caller has split all that was written of them under these.
+    /// The error is a message for the log.
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String>;
+
+    /// The incarnations that extents name, of partitions of any leader. A later answer may name
+    /// fewer of those that have ended, and never one more.
+    fn named(&self) -> BTreeSet<Incarnation>;
 }
 
 /// A lane of an incarnation that has ended and is sealed.
@@ -33,23 +39,26 @@ pub struct DeadLane {
     pub end: LaneEnd,
 }
 
-/// What earlier incarnations left to be settled.
+/// What ended incarnations left to be settled.
 pub struct Inherited {
-    /// Every earlier lane that still has files.
+    /// Every lane of them that still has files.
     pub lanes: Vec<DeadLane>,
-    /// Trims the partitions' extents.
-    pub trimmer: Arc<dyn ExtentTrimmer>,
+    /// The extents of the cluster's partitions.
+    pub extents: Arc<dyn Extents>,
 }
 
 impl Inherited {
-    /// Splits all that earlier lanes hold, trims the extents, and retires the lanes' files.
+    /// Splits all that the lanes hold of the own partitions, trims their extents, and retires the
+    /// files of lanes that no extent names any more.
     ///
     /// # Errors
     /// Any [`JobError`]; what was done by then stays done, and the caller may try again.
-    pub async fn settle(&self, splitter: &mut Splitter) -> Result<(), JobError> {
+    pub async fn settle(&mut self, splitter: &mut Splitter) -> Result<(), JobError> {
         let context = Arc::clone(splitter.context());
         let sizes = splitter.settings();
-        let mut files = inherited_files(&context).into_values().peekable();
+        // Partitions that are registered meanwhile are another call's.
+        let partitions = context.partitions.all();
+        let mut files = inherited_files(&partitions).into_values().peekable();
         while let Some(mut batches) = files.next() {
             let large = sizes.are_large(&batches);
             for _ in 1..FILES_AT_ONCE {
@@ -59,30 +68,47 @@ impl Inherited {
             }
             splitter.split(batches).await?;
         }
-        let settled: Vec<PartitionId> =
-            context.partitions.all().iter().map(|partition| partition.id()).collect();
-        self.trimmer.trim(&settled).await.map_err(JobError::Metadata)?;
-        if context.partitions.any_offline() {
-            // The records of an offline partition may be in any of these lanes.
+        let settled: Vec<_> = partitions.iter().map(|partition| partition.id()).collect();
+        self.extents.trim(&settled).await.map_err(JobError::Metadata)?;
+        self.retire(splitter).await
+    }
+
+    /// Retires the files of lanes that no extent names any more; others are left for a later call:
+    /// some broker has records in them that are not split yet.
+    ///
+    /// # Errors
+    /// As [`Inherited::settle`].
+    pub async fn retire(&mut self, splitter: &Splitter) -> Result<(), JobError> {
+        // The records of an offline partition may be in any of these lanes.
+        if self.lanes.is_empty() || splitter.context().partitions.any_offline() {
             return Ok(());
         }
-        for lane in &self.lanes {
+        let named = self.extents.named();
+        let is_named = |lane: &DeadLane| named.contains(&lane.incarnation);
+        for lane in self.lanes.iter().filter(|lane| !is_named(lane)) {
             retire_lane(splitter, *lane).await?;
         }
+        self.lanes.retain(is_named);
         Ok(())
     }
 }
 
 /// The unsplit batches of earlier epochs by lane file, in an order in which each partition's
-/// offsets ascend.
-fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Vec<PlacedBatch>> {
+/// offsets ascend. First come the files of each partition's earliest epoch, then those of the next
+/// one: among several brokers an earlier epoch may be that of a later incarnation.
+fn inherited_files(partitions: &[Arc<Partition>]) -> BTreeMap<InheritedFile, Vec<PlacedBatch>> {
     let mut files: BTreeMap<_, Vec<PlacedBatch>> = BTreeMap::new();
-    for partition in context.partitions.all() {
+    for partition in partitions {
+        let (mut epochs, mut newest) = (0, None);
         for batch in partition.unsplit() {
             if batch.epoch >= partition.epoch() {
                 break;
             }
-            files.entry((batch.spot.incarnation, batch.spot.file)).or_default().push(PlacedBatch {
+            if newest.replace(batch.epoch) != Some(batch.epoch) {
+                epochs += 1;
+            }
+            let file = (epochs, batch.spot.incarnation, batch.spot.file);
+            files.entry(file).or_default().push(PlacedBatch {
                 partition: partition.id(),
                 base_offset: batch.base_offset,
                 epoch: batch.epoch,
@@ -92,6 +118,9 @@ fn inherited_files(context: &JobContext) -> BTreeMap<(Incarnation, LaneFile), Ve
     }
     files
 }
+
+/// Of how many epochs of its partitions it holds the last, its lane, and the file there.
+type InheritedFile = (usize, Incarnation, LaneFile);
 
 async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {
     let context = splitter.context();

@@ -155,6 +155,9 @@ pub trait TopicFacts: Send + Sync {
 pub enum JobMessage {
     /// A lane file has ended: split it.
     Rolled(RolledFile),
+    /// Settle what these lanes hold, as soon as the partitions that were taken over with them are
+    /// registered.
+    Inherit(Vec<inherit::DeadLane>, oneshot::Receiver<()>),
     /// Move log starts forward, and answer once that is durable. Each partition may be named once.
     DeleteRecords(Vec<deletion::DeleteBefore>, oneshot::Sender<Result<(), JobError>>),
     /// Answer once everything that was requested before this is done, and change no manifest
@@ -198,20 +201,25 @@ impl Default for JobSettings {
 }
 
 /// Runs all jobs until the engine ends: first what earlier incarnations left is settled, then the
-/// broker's jobs and those of the cluster run concurrently. The future is boxed so that it is
-/// compiled in this crate only, and not again in its caller's.
-pub fn run(own: BrokerJobs, of_cluster: ClusterJobs) -> BoxFuture<'static, ()> {
+/// broker's jobs and those of the cluster, if it has the term for these, run concurrently. The future
+/// is boxed so that it is compiled in this crate only, and not again in its caller's.
+pub fn run(own: BrokerJobs, of_cluster: Option<ClusterJobs>) -> BoxFuture<'static, ()> {
     run_all(own, of_cluster).boxed()
 }
 
-async fn run_all(own: BrokerJobs, of_cluster: ClusterJobs) {
+async fn run_all(mut own: BrokerJobs, of_cluster: Option<ClusterJobs>) {
     let liveness = own.context.sources.liveness.clone();
     let work = async {
         let splitter = own.settle().await;
         tokio::select! {
             biased;
             () = own.run(splitter) => {}
-            () = of_cluster.run() => {}
+            () = async {
+                match of_cluster {
+                    Some(jobs) => jobs.run().await,
+                    None => std::future::pending().await,
+                }
+            } => {}
         }
     };
     tokio::select! {

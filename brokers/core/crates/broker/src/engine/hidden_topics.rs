@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::takeover::{Claim, EarlierLanes, sealed_end};
+use super::takeover::{EarlierLanes, Succession, sealed_end};
 use super::{StartError, descriptors};
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, FoundTopic, Term};
 use freshet_metadata::schema::{Extent, PartitionRecord, TopicRecord};
@@ -16,8 +16,8 @@ use freshet_world::env::store::ObjectStore;
 pub struct Adoption<'a> {
     /// The cluster's metadata.
     pub metadata: &'a ClusterMetadata,
-    /// The incarnation that starts.
-    pub claim: &'a Claim,
+    /// What the incarnation that starts succeeds.
+    pub succession: &'a Succession,
     /// The right to run the cluster's jobs, of which this is one.
     pub term: Term,
     /// What earlier lanes hold.
@@ -124,7 +124,7 @@ impl Adoption<'_> {
         let extent = |(epoch, incarnation)| Extent {
             epoch,
             incarnation,
-            end: self.claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
+            end: self.succession.lanes.get(&incarnation).map(|end| sealed_end(*end)),
         };
         let extents: Vec<Extent> = lanes.into_iter().map(extent).collect();
         let newest = self.earlier.manifests.get(&partition);

@@ -2,7 +2,7 @@
 
 use freshet_world::invariants::BrokenInvariant;
 
-use super::takeover::Claim;
+use super::takeover::{Claim, Succession};
 
 /// All invariants of a claim.
 ///
@@ -17,7 +17,7 @@ pub fn check_claim(claim: &Claim) -> Result<(), BrokenInvariant> {
 /// A later one leads already: to end its lane would take away records that it has acknowledged
 /// since.
 fn every_ended_lane_is_an_earlier_one(claim: &Claim) -> Result<(), BrokenInvariant> {
-    match claim.lanes.keys().find(|lane| **lane >= claim.incarnation) {
+    match claim.succession.lanes.keys().find(|lane| **lane >= claim.incarnation) {
         None => Ok(()),
         Some(later) => Err(BrokenInvariant::new(
             "every_ended_lane_is_an_earlier_one",
@@ -30,7 +30,8 @@ fn every_ended_lane_is_an_earlier_one(claim: &Claim) -> Result<(), BrokenInvaria
 /// name it. Its broker may live behind a metadata store that came back from a backup, and would go
 /// on acknowledging what nobody reads.
 fn every_unknown_lane_has_an_end(claim: &Claim) -> Result<(), BrokenInvariant> {
-    match claim.unknown_lanes.iter().find(|lane| !claim.lanes.contains_key(lane)) {
+    let Succession { lanes, unknown_lanes, .. } = &claim.succession;
+    match unknown_lanes.iter().find(|lane| !lanes.contains_key(lane)) {
         None => Ok(()),
         Some(open) => Err(BrokenInvariant::new(
             "every_unknown_lane_has_an_end",

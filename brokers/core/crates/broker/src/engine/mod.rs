@@ -30,6 +30,7 @@ use freshet_telemetry::Metrics;
 use freshet_wire::ids::{Incarnation, TopicId};
 use freshet_world::env::Environment;
 
+mod adoption;
 pub mod configs;
 pub mod descriptors;
 pub mod freshness;
@@ -47,6 +48,7 @@ pub mod topics;
 
 use freshness::Freshness;
 use reading::BatchReading;
+use topics::TopicKeeper;
 
 /// How long the engine's tasks wait before they try again what failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -171,8 +173,13 @@ pub struct Engine {
     pub groups: Arc<GroupCoordinator>,
     /// Counts the bytes that were handed to each client, for the bill.
     pub egress: Arc<EgressMeter>,
+    /// How many slots the cluster has.
+    scale: u32,
+    keeper: Arc<TopicKeeper>,
+    /// Held by the adoption that goes on.
+    adopting: tokio::sync::Mutex<()>,
     fence: Fence,
-    term: Term,
+    term: Option<Term>,
     freshness: Arc<Freshness>,
     opened: watch::Receiver<u64>,
     jobs: mpsc::UnboundedSender<JobMessage>,
@@ -188,8 +195,8 @@ impl Engine {
         guarded.then_some(self.fence)
     }
 
-    /// The term in which this broker runs the jobs of the cluster.
-    pub fn term(&self) -> Term {
+    /// The term in which this broker runs the jobs of the cluster, if it does.
+    pub fn term(&self) -> Option<Term> {
         self.term
     }
 

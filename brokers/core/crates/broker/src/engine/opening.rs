@@ -1,15 +1,17 @@
-//! Opens the partitions at a start: the new incarnation becomes leader of every partition, then
-//! loads each from its manifest and from the batches in earlier lanes.
+//! Opens partitions: an incarnation becomes leader of them, then loads each from its manifest and
+//! from the batches in the lanes that it succeeds.
 
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
-use super::StartError;
-use super::takeover::{Claim, EarlierLanes};
+use super::configs::BrokerConfigs;
+use super::takeover::{EarlierLanes, Succession};
+use super::topics::ViewedTopics;
+use super::{EngineSettings, StartError};
 use freshet_jobs::TopicFacts;
 use freshet_jobs::retention::LogRules;
-use freshet_metadata::cluster::{ClusterError, ClusterMetadata};
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence};
 use freshet_metadata::schema::PartitionRecord;
 use freshet_metadata::view::MetadataView;
 use freshet_partition::load::{MissingOffsets, Opening};
@@ -19,6 +21,7 @@ use freshet_storage::cold::ColdError;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{PartitionId, TopicId};
+use freshet_world::env::Environment;
 use freshet_world::env::store::{ObjectStore, StoreError};
 
 /// How many manifests are read at the same time. Each takes a round trip to the object store and
@@ -27,22 +30,45 @@ const READS_AT_ONCE: usize = 256;
 
 /// Opens partitions, with what it needs for that.
 pub struct PartitionOpener<'a> {
-    /// The cluster's metadata.
-    pub metadata: &'a ClusterMetadata,
-    /// The image of it, which was opened after the claim.
-    pub view: &'a MetadataView,
-    /// The object store that holds the manifests.
-    pub store: &'a Arc<dyn ObjectStore>,
-    /// The cluster's prefix in the object store.
-    pub cluster: &'a str,
-    /// What all partitions of the engine share: caches, readers, metrics.
-    pub sources: &'a Arc<Sources>,
+    metadata: &'a ClusterMetadata,
+    view: &'a MetadataView,
+    fence: Fence,
+    store: &'a dyn ObjectStore,
+    cluster: &'a str,
+    sources: &'a Arc<Sources>,
     /// Producers whose last batch was written at this time or before are forgotten; ms since 1970.
-    pub producers_since_ms: i64,
+    producers_since_ms: i64,
     /// What is kept of each partition.
-    pub rules: &'a dyn TopicFacts,
+    rules: ViewedTopics,
     /// The time, in ms since 1970, by which records expire.
-    pub now_ms: i64,
+    now_ms: i64,
+}
+
+impl<'a> PartitionOpener<'a> {
+    /// An opener for an incarnation, whose metadata transactions have the condition `fence`. `view`
+    /// shows what the leaders that are succeeded wrote last; all partitions share `sources`.
+    pub fn new(
+        (metadata, fence): (&'a ClusterMetadata, Fence),
+        view: &'a Arc<MetadataView>,
+        environment: &'a Environment,
+        settings: &'a EngineSettings,
+        sources: &'a Arc<Sources>,
+    ) -> Self {
+        let configs = BrokerConfigs::new(Arc::clone(view), settings.configs.clone());
+        let expiration_ms = i64::from(configs.current().producer_id_expiration_ms);
+        let now_ms = environment.clock.now_ms();
+        Self {
+            metadata,
+            view,
+            fence,
+            store: environment.bucket.as_ref(),
+            cluster: &settings.cluster,
+            sources,
+            producers_since_ms: now_ms.saturating_sub(expiration_ms),
+            rules: ViewedTopics { view: Arc::clone(view), configs },
+            now_ms,
+        }
+    }
 }
 
 /// A partition that was taken over and is not open yet.
@@ -53,20 +79,39 @@ struct Taken {
     manifest: Option<ManifestRef>,
 }
 
+/// A partition that was taken over.
+pub enum Opened {
+    /// It can be served.
+    Open(Arc<Partition>),
+    /// Its log has a hole.
+    Offline(MissingOffsets),
+}
+
+impl Opened {
+    /// Serves it, or says why it cannot be served.
+    pub fn register(self, partitions: &Partitions) {
+        match self {
+            Self::Open(partition) => partitions.insert(partition),
+            Self::Offline(missing) => partitions.insert_offline(missing),
+        }
+    }
+}
+
 impl PartitionOpener<'_> {
-    /// Takes over every partition and opens it. A partition whose log has a hole is registered as
-    /// offline, and the others are served.
+    /// Takes over the partitions for which `is_taken` holds, and opens them. Others are opened where
+    /// the log of one has a hole.
     ///
     /// # Errors
     /// [`StartError::Metadata`] where the metadata store fails, [`StartError::Cold`] where a
     /// manifest cannot be read.
     pub async fn open_all(
         &self,
-        claim: &Claim,
+        succession: &Succession,
         mut earlier: EarlierLanes,
-        partitions: &Partitions,
-    ) -> Result<(), StartError> {
-        let taken = self.take_over(claim, &earlier).await?;
+        is_taken: impl Fn(PartitionId, &PartitionRecord) -> bool,
+    ) -> Result<Vec<Opened>, StartError> {
+        let taken = self.take_over(succession, &earlier, is_taken).await?;
+        let mut opened = Vec::with_capacity(taken.len());
         let mut loaded = stream::iter(taken)
             .map(|taken| async move {
                 let manifest = self.manifest(&taken).await;
@@ -85,25 +130,26 @@ impl PartitionOpener<'_> {
                         of_topic.hide_expired(&partition, self.now_ms);
                     }
                     rules = Some(known);
-                    partitions.insert(partition);
+                    opened.push(Opened::Open(partition));
                 }
                 Err(StartError::Missing(missing)) => {
                     tracing::error!(topic = %taken.topic, %missing, "offline");
-                    partitions.insert_offline(missing);
+                    opened.push(Opened::Offline(missing));
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(opened)
     }
 
-    /// Makes the new incarnation leader of every partition in the metadata store, and returns the
-    /// partitions of which it became leader. This precedes the reading of manifests, so that no
+    /// Makes the incarnation leader of these partitions in the metadata store, and returns those
+    /// of which it became leader. This precedes the reading of manifests, so that no
     /// other incarnation can change a partition between the two.
     async fn take_over(
         &self,
-        claim: &Claim,
+        succession: &Succession,
         earlier: &EarlierLanes,
+        is_taken: impl Fn(PartitionId, &PartitionRecord) -> bool,
     ) -> Result<Vec<Taken>, StartError> {
         let snapshot = self.view.snapshot();
         let mut updates = Vec::new();
@@ -113,8 +159,12 @@ impl PartitionOpener<'_> {
             let name: Arc<str> = topic.record.name.as_str().into();
             for (index, stored) in (0..).zip(&topic.partitions) {
                 let id = PartitionId::new(topic.record.id, index);
+                if !is_taken(id, &stored.record) {
+                    continue;
+                }
                 // A broken invariant fails the start: the next one reads records and lanes anew.
-                let update = earlier.succession(claim, id, stored).map_err(ClusterError::from)?;
+                let update =
+                    earlier.succession(succession, id, stored).map_err(ClusterError::from)?;
                 let Some(update) = update else { continue };
                 taken.push(Taken {
                     id,
@@ -125,7 +175,7 @@ impl PartitionOpener<'_> {
                 updates.push(update);
             }
         }
-        let result = self.metadata.take_over(claim.fence, updates).await?;
+        let result = self.metadata.take_over(self.fence, updates).await?;
         // A record that differs from the image is one of a topic that was changed or deleted just
         // now: the topic keeper handles it once the image shows the change.
         taken.retain(|taken| !result.lost.contains(&taken.id));

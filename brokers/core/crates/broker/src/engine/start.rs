@@ -25,7 +25,7 @@ use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
 use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
 use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Term};
-use freshet_metadata::schema::ClusterRecord;
+use freshet_metadata::schema::{ClusterRecord, PartitionRecord};
 use freshet_metadata::store::{MetadataStore, ScopedStore};
 use freshet_metadata::view::{Follower, MetadataView};
 use freshet_partition::read_faults::ReadFaults;
@@ -87,21 +87,21 @@ impl Engine {
         let jobs_task = taken.start_jobs(&environment, &settings, context, &keeper, messages)?;
         let descriptors = taken.descriptors(&settings);
         let liveness = taken.liveness.clone();
-        let topic_jobs = taken.topic_jobs(term, &environment, &settings);
+        let (sweep_topics, purge_topics) = taken.topic_jobs(term, &environment, &settings);
         let clock = Arc::clone(&environment.clock);
         let view = Arc::clone(&taken.view);
         let exists = move |topic| view.snapshot().led_topic(topic).is_some();
         let tasks = EngineTasks {
             lane_writer,
             follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
-            keep_topics: keeper.run(load_groups).boxed(),
+            keep_topics: keeper.clone().run(load_groups).boxed(),
             jobs: jobs_task,
             write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
             check_token: freshness.clone().run(Arc::clone(&taken.claim.token)).boxed(),
             forget_offsets: forget_offsets.boxed(),
-            sweep_topics: topic_jobs.clone().sweep().boxed(),
+            sweep_topics,
             write_descriptors: descriptors.run().boxed(),
-            purge_topics: topic_jobs.purge_when_due().boxed(),
+            purge_topics,
         };
         let tasks = tasks.spawn_all(&liveness);
         let reading = BatchReading::new(
@@ -114,6 +114,9 @@ impl Engine {
         Ok(Arc::new(Self {
             decoy_secret: record.decoy_secret_bytes().expect("checked when it was read"),
             cluster_id: record.cluster_id,
+            scale: record.scale,
+            keeper,
+            adopting: tokio::sync::Mutex::default(),
             node_id: i32::try_from(settings.slot).expect("slots are few"),
             incarnation: taken.claim.incarnation,
             environment,
@@ -227,19 +230,22 @@ impl TakenOver {
             slot: settings.slot,
             host: &settings.host,
             place: &settings.place,
+            scale: cluster.scale,
             rules: settings.rules,
         };
         // First the claim: it fences and seals the earlier lanes, so that what is read of them
         // below cannot grow any more.
         let claim = claimant.claim().await?;
-        let earlier = claimant.survey(&claim).await?;
         // Only now the image: an earlier incarnation can change nothing of it since the claim.
         let (mut view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
+        let succession = &claim.succession;
+        let whole = claim.lanes_to_be_whole(cluster.scale, &view.snapshot());
+        let earlier = claimant.survey(succession, &whole).await?;
         let liveness = Liveness::default();
         let objects = Arc::clone(&environment.bucket);
         let adoption = hidden_topics::Adoption {
             metadata: &metadata,
-            claim: &claim,
+            succession,
             term: Term::of_only_broker(claim.fence),
             earlier: &earlier,
             store: objects.as_ref(),
@@ -253,21 +259,19 @@ impl TakenOver {
         let sources = Arc::new(sources(environment, settings, &objects, &liveness));
         let partitions = Arc::new(Partitions::default());
         let dead_lanes = earlier.lanes.clone();
-        let configs = BrokerConfigs::new(Arc::clone(&view), settings.configs.clone());
-        let expiration_ms = i64::from(configs.current().producer_id_expiration_ms);
-        let now_ms = environment.clock.now_ms();
-        let rules = ViewedTopics { view: Arc::clone(&view), configs };
-        let opener = PartitionOpener {
-            metadata: &metadata,
-            view: &view,
-            store: &objects,
-            cluster: &settings.cluster,
-            sources: &sources,
-            producers_since_ms: now_ms.saturating_sub(expiration_ms),
-            rules: &rules,
-            now_ms,
+        let opener = PartitionOpener::new(
+            (metadata.as_ref(), claim.fence),
+            &view,
+            environment,
+            settings,
+            &sources,
+        );
+        let is_taken = |_, record: &PartitionRecord| {
+            record.leader.is_none_or(|leader| !claim.peers.contains(&leader))
         };
-        opener.open_all(&claim, earlier, &partitions).await?;
+        for opened in opener.open_all(succession, earlier, is_taken).await? {
+            opened.register(&partitions);
+        }
         claimant.register_unknown_lanes(&claim).await?;
         // Opened again, so that it shows the leaders that were just written: a client that received
         // the earlier leaders' epochs would insist on them.
@@ -324,13 +328,13 @@ impl TakenOver {
         PayerRules { pairs_max: Arc::new(pairs_max), free: groups::PRINCIPAL.into() }
     }
 
-    /// The term in which this broker runs the jobs of the cluster: always, because it is the
-    /// cluster's only broker.
-    fn term(&self) -> Term {
-        Term::of_only_broker(self.claim.fence)
+    /// The term in which this broker runs the jobs of the cluster: always where it is the cluster's
+    /// only broker. Among several a controller would have it, which they do not elect yet.
+    fn term(&self) -> Option<Term> {
+        (self.cluster.scale <= 1).then(|| Term::of_only_broker(self.claim.fence))
     }
 
-    /// Creates the group coordinator. It expires offsets, because this broker has the term.
+    /// Creates the group coordinator. It expires offsets where this broker has the term.
     fn create_groups(
         &self,
         environment: &Environment,
@@ -339,7 +343,9 @@ impl TakenOver {
     ) -> Arc<GroupCoordinator> {
         let (view, partitions) = (&self.view, &self.partitions);
         let groups = groups::create_coordinator(environment, settings, view, partitions, lane);
-        groups.expire_in(self.term());
+        if let Some(term) = self.term() {
+            groups.expire_in(term);
+        }
         groups
     }
 
@@ -359,43 +365,48 @@ impl TakenOver {
         Ok(environment.disk.set_aside(run_jobs).map_err(LaneError::from)?)
     }
 
-    /// The jobs on the partitions that this broker leads, and those of the cluster under `term`.
+    /// The jobs on the partitions that this broker leads, and those of the cluster under a `term`.
     /// `messages` brings what the first are asked to do.
     fn jobs(
         &self,
         settings: &EngineSettings,
         context: Arc<JobContext>,
         keeper: &Arc<TopicKeeper>,
-        term: Term,
+        term: Option<Term>,
         messages: mpsc::UnboundedReceiver<JobMessage>,
-    ) -> (BrokerJobs, ClusterJobs) {
+    ) -> (BrokerJobs, Option<ClusterJobs>) {
         let topics = self.viewed_topics(settings);
-        let of_cluster = ClusterJobs {
+        let of_cluster = term.map(|term| ClusterJobs {
             term,
             context: Arc::clone(&context),
             topics: Arc::clone(&topics) as Arc<_>,
             remains: Arc::clone(keeper) as Arc<_>,
             settings: settings.jobs,
-        };
+        });
         let inherited =
-            Inherited { lanes: self.dead_lanes.clone(), trimmer: Arc::clone(keeper) as Arc<_> };
+            Inherited { lanes: self.dead_lanes.clone(), extents: Arc::clone(keeper) as Arc<_> };
         let own = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
         (own, of_cluster)
     }
 
+    /// What sweeps topics once, and what purges them: nothing without a term.
     fn topic_jobs(
         &self,
-        term: Term,
+        term: Option<Term>,
         environment: &Environment,
         settings: &EngineSettings,
-    ) -> TopicJobs {
-        TopicJobs {
+    ) -> (BoxFuture<'static, ()>, BoxFuture<'static, ()>) {
+        let Some(term) = term else {
+            return (std::future::ready(()).boxed(), std::future::pending().boxed());
+        };
+        let jobs = TopicJobs {
             term,
             rules: settings.rules,
             metadata: Arc::clone(&self.metadata),
             view: Arc::clone(&self.view),
             clock: Arc::clone(&environment.clock),
-        }
+        };
+        (jobs.clone().sweep().boxed(), jobs.purge_when_due().boxed())
     }
 
     fn descriptors(&self, settings: &EngineSettings) -> Descriptors {

@@ -1,6 +1,7 @@
-//! Takeover: a new incarnation claims its number, fences and seals every earlier incarnation's
-//! lane, and reads what those lanes hold. A restart is a takeover from the same broker's earlier
-//! incarnation; there is no other way to start.
+//! Takeover: a new incarnation claims its number and its slot, fences and seals the lane of every
+//! earlier incarnation but those that hold the cluster's other slots, and reads what those lanes
+//! hold. A restart is a takeover from the same broker's earlier incarnation; there is no other way to
+//! start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use super::invariants::check_claim;
 use freshet_jobs::inherit::DeadLane;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use freshet_metadata::schema::{
-    BrokerPlace, Extent, IncarnationState, PartitionRecord, SealedEnd, Stored,
+    BrokerPlace, Extent, IncarnationRecord, IncarnationState, PartitionRecord, SealedEnd, Stored,
 };
+use freshet_metadata::view::Snapshot;
 use freshet_partition::load::TailBatch;
 use freshet_storage::lane::block::BlockKind;
 use freshet_storage::lane::heads::Head;
@@ -37,7 +39,7 @@ use freshet_world::invariants::{BrokenInvariant, expect_held};
 const LISTS_AT_ONCE: usize = 32;
 
 /// Converts the end of a lane from its form in the metadata store.
-fn lane_end(end: SealedEnd) -> LaneEnd {
+pub(super) fn lane_end(end: SealedEnd) -> LaneEnd {
     LaneEnd { file: end.file, sequence: end.sequence }
 }
 
@@ -60,11 +62,13 @@ pub struct Claimant<'a> {
     pub host: &'a str,
     /// Its zone and release, and how the cluster's other brokers reach it.
     pub place: &'a BrokerPlace,
+    /// How many slots the cluster has.
+    pub scale: u32,
     /// Which rules of safety hold: all of them, except in a simulation.
     pub rules: Rules,
 }
 
-/// An incarnation that was claimed, and the lanes of all earlier ones, which are sealed by then.
+/// An incarnation that was claimed, and the lanes that it ended, which are sealed by then.
 pub struct Claim {
     /// The new incarnation.
     pub incarnation: Incarnation,
@@ -72,14 +76,24 @@ pub struct Claim {
     pub fence: Fence,
     /// The owner token of its own lane: while it is unchanged, the incarnation may acknowledge.
     pub token: Arc<OwnerToken>,
-    /// The end of every earlier lane.
+    /// What it succeeds.
+    pub succession: Succession,
+    /// The brokers of the cluster's other slots. What they lead stays theirs.
+    pub peers: BTreeSet<Incarnation>,
+}
+
+/// The lanes whose partitions an incarnation takes over.
+pub struct Succession {
+    /// The incarnation that takes over.
+    pub successor: Incarnation,
+    /// The end of each lane.
     pub lanes: BTreeMap<Incarnation, LaneEnd>,
-    /// The earlier lanes that the metadata store did not know. There are some only where it was
+    /// Those of them that the metadata store did not know. There are some only where it was
     /// restored from a backup.
     pub unknown_lanes: BTreeSet<Incarnation>,
 }
 
-impl Claim {
+impl Succession {
     /// How far the true leader epoch of a partition may be above the highest epoch that storage and
     /// the metadata store name, where they name `leader` as its last leader; `None` on overflow.
     ///
@@ -92,7 +106,27 @@ impl Claim {
             return Some(0);
         }
         let known = leader.map_or(0, |leader| leader.0);
-        i32::try_from(self.incarnation.0.saturating_sub(known.saturating_add(1))).ok()
+        i32::try_from(self.successor.0.saturating_sub(known.saturating_add(1))).ok()
+    }
+}
+
+impl Claim {
+    /// The lanes that must have their last file: in a cluster of one slot the newest one with
+    /// blocks, whose partitions nobody took over yet. Among several brokers a lane of any number may
+    /// be that of a partition's leader. Who that is, nobody knows of metadata that was restored from
+    /// a backup; then each partition's offsets alone show what is missing.
+    pub fn lanes_to_be_whole(&self, scale: u32, snapshot: &Snapshot) -> BTreeSet<Incarnation> {
+        let Succession { lanes, unknown_lanes, .. } = &self.succession;
+        if scale <= 1 {
+            let newest = lanes.iter().rev().find(|(_, end)| end.sequence > 0);
+            return newest.map(|(lane, _)| *lane).into_iter().collect();
+        }
+        if !unknown_lanes.is_empty() {
+            return BTreeSet::new();
+        }
+        let topics = snapshot.led_topics();
+        let leaders = topics.flat_map(|topic| &topic.partitions).filter_map(|it| it.record.leader);
+        leaders.filter(|leader| lanes.contains_key(leader)).collect()
     }
 }
 
@@ -111,10 +145,11 @@ pub struct EarlierLanes {
 }
 
 impl Claimant<'_> {
-    /// Claims an incarnation, then fences and seals the lane of every earlier one.
+    /// Claims an incarnation and the slot, then fences and seals the lane of every earlier one whose
+    /// slot is this one, or nobody's.
     ///
     /// # Errors
-    /// [`StartError::Superseded`] where a later incarnation is alive; [`StartError::Lane`] where
+    /// [`StartError::Superseded`] where a later incarnation has the slot; [`StartError::Lane`] where
     /// the disk fails or an earlier lane is damaged; [`StartError::Metadata`] where the metadata
     /// store fails.
     pub async fn claim(&self) -> Result<Claim, StartError> {
@@ -133,17 +168,16 @@ impl Claimant<'_> {
         // The record before the owner token, and both before the predecessors are ended: whoever
         // starts next then finds this incarnation in the metadata store and ends its lane as well.
         let incarnation = self.claim_number().await?;
-        let place = self.place.clone();
-        let registered =
-            self.metadata.register_incarnation(incarnation, self.slot, self.host, place);
-        let fence = registered.await?;
-        self.claim_slot(fence).await?;
+        let fence = self.register(incarnation).await?;
         let paths = LanePaths::new(self.cluster, incarnation);
         let randomness = self.environment.randomness.as_ref();
         let token = OwnerToken::claim(disk, &paths, incarnation, randomness).await?;
         let unknown = if scan { on_storage } else { BTreeSet::new() };
-        let (lanes, unknown_lanes) = self.end_predecessors(fence, unknown).await?;
-        let claim = Claim { incarnation, fence, token: Arc::new(token), lanes, unknown_lanes };
+        let known = self.metadata.incarnations().await?;
+        let peers = self.peers(incarnation, &known).await?;
+        let (lanes, unknown_lanes) = self.end_predecessors(fence, known, &peers, unknown).await?;
+        let succession = Succession { successor: incarnation, lanes, unknown_lanes };
+        let claim = Claim { incarnation, fence, token: Arc::new(token), succession, peers };
         expect_held(check_claim(&claim)).map_err(LaneError::from)?;
         Ok(claim)
     }
@@ -165,35 +199,62 @@ impl Claimant<'_> {
         }
     }
 
-    /// Claims the slot. Of two starts that want it the later one gets it: it ends the other.
-    async fn claim_slot(&self, fence: Fence) -> Result<(), StartError> {
+    /// Registers the incarnation in its slot. Of two starts that want the slot the later one gets
+    /// it: it ends the other.
+    async fn register(&self, incarnation: Incarnation) -> Result<Fence, StartError> {
+        let (metadata, slot) = (self.metadata, self.slot);
         loop {
-            let observed = self.metadata.slot(self.slot).await?;
+            let observed = metadata.slot(slot).await?;
             let holder = observed.as_ref().map(|stored| stored.record.incarnation);
-            if let Some(by) = holder.filter(|holder| *holder > fence.incarnation) {
+            if let Some(by) = holder.filter(|holder| *holder > incarnation) {
                 return Err(StartError::Superseded { by });
             }
-            match self.metadata.claim_slot(fence, self.slot, observed.as_ref()).await {
+            let (place, observed) = (self.place.clone(), observed.as_ref());
+            match metadata.register_in_slot(incarnation, slot, self.host, place, observed).await {
                 // Somebody else claimed it between the two.
                 Err(ClusterError::Contended(_)) => {}
-                claimed => return Ok(claimed?),
+                registered => return Ok(registered?),
             }
         }
     }
 
-    /// Ends the lane of every earlier incarnation, of those that the metadata store knows and of
-    /// those that only storage has. Returns the end of each lane, and the incarnations that the
-    /// metadata store did not know. An incarnation that was sealed or closed keeps the end that is
-    /// recorded: a lane's end is set once.
+    /// The incarnations that hold the cluster's other slots and have not ended, and those of other
+    /// slots that were registered since this one.
+    async fn peers(
+        &self,
+        me: Incarnation,
+        known: &BTreeMap<Incarnation, Stored<IncarnationRecord>>,
+    ) -> Result<BTreeSet<Incarnation>, StartError> {
+        if self.scale <= 1 {
+            return Ok(BTreeSet::new());
+        }
+        let slots = self.metadata.slots().await?;
+        let others = slots.into_iter().filter(|(slot, _)| *slot != self.slot && *slot < self.scale);
+        let holders: BTreeSet<_> = others.map(|(_, holder)| holder).collect();
+        let peers = known.iter().filter(|(incarnation, Stored { record, .. })| {
+            let is_later = **incarnation > me && record.slot != self.slot;
+            is_later || holders.contains(incarnation) && record.state == IncarnationState::Live
+        });
+        Ok(peers.map(|(incarnation, _)| *incarnation).collect())
+    }
+
+    /// Ends the lane of every earlier incarnation that is no peer, of those that the metadata store
+    /// knows and of those that only storage has. Returns the end of each lane, and the incarnations
+    /// that the metadata store did not know. An incarnation that was sealed or closed keeps the end
+    /// that is recorded: a lane's end is set once.
     async fn end_predecessors(
         &self,
         guard: Fence,
+        known: BTreeMap<Incarnation, Stored<IncarnationRecord>>,
+        peers: &BTreeSet<Incarnation>,
         on_storage: BTreeSet<Incarnation>,
     ) -> Result<(BTreeMap<Incarnation, LaneEnd>, BTreeSet<Incarnation>), StartError> {
-        let known = self.metadata.incarnations().await?;
         let me = guard.incarnation;
         let mut lanes = BTreeMap::new();
         for (incarnation, stored) in &known {
+            if peers.contains(incarnation) {
+                continue;
+            }
             if *incarnation > me {
                 return Err(StartError::Superseded { by: *incarnation });
             }
@@ -230,7 +291,8 @@ impl Claimant<'_> {
     /// # Errors
     /// [`StartError::Metadata`] where the metadata store fails.
     pub async fn register_unknown_lanes(&self, claim: &Claim) -> Result<(), StartError> {
-        for incarnation in &claim.unknown_lanes {
+        let Succession { lanes, unknown_lanes, .. } = &claim.succession;
+        for incarnation in unknown_lanes {
             match self
                 .metadata
                 .register_incarnation(
@@ -244,14 +306,14 @@ impl Claimant<'_> {
                 Ok(_) | Err(ClusterError::IncarnationTaken(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.record_end(claim.fence, *incarnation, claim.lanes[incarnation]).await?;
+            self.record_end(claim.fence, *incarnation, lanes[incarnation]).await?;
         }
         Ok(())
     }
 
     /// Fences a predecessor and seals its lane on storage, then records the lane's end. Returns the
     /// end that is recorded, which is another takeover's where that one was first.
-    async fn end(&self, guard: Fence, predecessor: Incarnation) -> Result<LaneEnd, StartError> {
+    pub async fn end(&self, guard: Fence, predecessor: Incarnation) -> Result<LaneEnd, StartError> {
         let end = self.end_on_storage(guard, predecessor).await?;
         self.record_end(guard, predecessor, end).await
     }
@@ -288,22 +350,30 @@ impl Claimant<'_> {
         Ok(lane_end(recorded))
     }
 
-    /// Reads every earlier lane that still has files. The newest lane with blocks must have its
-    /// last file: only a later incarnation whose own checkpoint is durable removes that file, so
-    /// where it is missing and no such incarnation exists, nobody knows which manifests count.
+    /// Reads every lane of a succession that still has files. A lane of `whole` with blocks must
+    /// have its last file: only an incarnation that took its partitions over removes that file, once
+    /// its own checkpoint is durable, so where it is missing and no such incarnation exists, nobody
+    /// knows which manifests count.
     ///
     /// # Errors
-    /// [`StartError::Lane`] where a lane is damaged and still is when it is read again, where that
+    /// [`StartError::Lane`] where a lane is damaged and still is when it is read again, where such a
     /// last file is missing, or where the disk fails.
-    pub async fn survey(&self, claim: &Claim) -> Result<EarlierLanes, StartError> {
-        Ok(look_again(|| self.survey_once(claim)).await?)
+    pub async fn survey(
+        &self,
+        succession: &Succession,
+        whole: &BTreeSet<Incarnation>,
+    ) -> Result<EarlierLanes, StartError> {
+        Ok(look_again(|| self.survey_once(succession, whole)).await?)
     }
 
-    async fn survey_once(&self, claim: &Claim) -> Result<EarlierLanes, LaneError> {
+    async fn survey_once(
+        &self,
+        succession: &Succession,
+        whole: &BTreeSet<Incarnation>,
+    ) -> Result<EarlierLanes, LaneError> {
         let mut earlier = EarlierLanes::default();
         let disk = self.environment.disk.as_ref();
-        let newest = claim.lanes.iter().rev().find(|(_, end)| end.sequence > 0);
-        let lanes: Vec<_> = claim.lanes.iter().map(|(lane, end)| (*lane, *end)).collect();
+        let lanes: Vec<_> = succession.lanes.iter().map(|(lane, end)| (*lane, *end)).collect();
         let mut listed = stream::iter(lanes)
             .map(|(incarnation, end)| async move {
                 let paths = LanePaths::new(self.cluster, incarnation);
@@ -313,9 +383,9 @@ impl Claimant<'_> {
             .buffered(LISTS_AT_ONCE);
         while let Some((incarnation, end, paths, names)) = listed.next().await {
             let files = file_numbers(&names?, "wal");
-            let lost = newest.is_some_and(|(newest, _)| *newest == incarnation)
-                && !files.contains(&end.file);
-            if lost && self.rules.hold(Rule::ScanStorageAtStart) {
+            let is_lost =
+                whole.contains(&incarnation) && end.sequence > 0 && !files.contains(&end.file);
+            if is_lost && self.rules.hold(Rule::ScanStorageAtStart) {
                 let what = "the lane's last file is missing; restore it";
                 return Err(LaneError::damaged(incarnation, end.file, 0, what));
             }
@@ -419,16 +489,16 @@ impl EarlierLanes {
 
     /// One extent for each epoch under which a lane that the metadata store did not know holds
     /// batches of a partition.
-    fn unknown_extents(&self, claim: &Claim, partition: PartitionId) -> Vec<Extent> {
+    fn unknown_extents(&self, succession: &Succession, partition: PartitionId) -> Vec<Extent> {
         let batches = self.batches.get(&partition).into_iter().flatten();
         let spans: BTreeSet<(Epoch, Incarnation)> = batches
-            .filter(|batch| claim.unknown_lanes.contains(&batch.spot.incarnation))
+            .filter(|batch| succession.unknown_lanes.contains(&batch.spot.incarnation))
             .map(|batch| (batch.epoch, batch.spot.incarnation))
             .collect();
         let extents = spans.into_iter().map(|(epoch, incarnation)| Extent {
             epoch,
             incarnation,
-            end: claim.lanes.get(&incarnation).map(|end| sealed_end(*end)),
+            end: succession.lanes.get(&incarnation).map(|end| sealed_end(*end)),
         });
         extents.collect()
     }
@@ -441,22 +511,22 @@ impl EarlierLanes {
     /// The invariant that the change would break.
     pub fn succession(
         &self,
-        claim: &Claim,
+        succession: &Succession,
         partition: PartitionId,
         stored: &Stored<PartitionRecord>,
     ) -> Result<Option<PartitionUpdate>, BrokenInvariant> {
-        let record = self.succeeded(claim, partition, stored);
+        let record = self.succeeded(succession, partition, stored);
         record.map(|record| PartitionUpdate::takeover(partition, stored, record)).transpose()
     }
 
     fn succeeded(
         &self,
-        claim: &Claim,
+        succession: &Succession,
         partition: PartitionId,
         stored: &Stored<PartitionRecord>,
     ) -> Option<PartitionRecord> {
         let mut record = stored.record.clone();
-        for extent in self.unknown_extents(claim, partition) {
+        for extent in self.unknown_extents(succession, partition) {
             let known = record.extents.iter().any(|other| other.epoch == extent.epoch);
             if !known {
                 record.extents.push(extent);
@@ -466,9 +536,9 @@ impl EarlierLanes {
         let of_extents = record.extents.iter().map(|extent| extent.epoch).max();
         let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
-        record.epoch = record.epoch.checked_add(claim.epochs_unnamed(record.leader)?)?;
-        let ends = |incarnation| claim.lanes.get(&incarnation).map(|end| sealed_end(*end));
-        record.led_by(claim.incarnation, ends)
+        record.epoch = record.epoch.checked_add(succession.epochs_unnamed(record.leader)?)?;
+        let ends = |incarnation| succession.lanes.get(&incarnation).map(|end| sealed_end(*end));
+        record.led_by(succession.successor, ends)
     }
 
     /// Removes and returns the batches of a partition that its extents cover, in the order of the

@@ -15,7 +15,7 @@ use freshet_configs::TopicConfig;
 use freshet_jobs::TopicFacts;
 use freshet_jobs::compact::CompactionRules;
 use freshet_jobs::garbage::Remains;
-use freshet_jobs::inherit::ExtentTrimmer;
+use freshet_jobs::inherit::Extents;
 use freshet_jobs::retention::LogRules;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
 use freshet_metadata::schema::{IncarnationRecord, Retention, Stored};
@@ -27,7 +27,7 @@ use freshet_storage::cold::manifest::Manifest;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_world::env::Clock;
 
-/// How long [`ExtentTrimmer::trim`] waits for the image to show what its own broker wrote. It is
+/// How long [`Extents::trim`] waits for the image to show what its own broker wrote. It is
 /// usually there within milliseconds; after this time the trim fails and is tried again.
 const VIEW_TIME: Duration = Duration::from_secs(5);
 
@@ -152,7 +152,10 @@ impl TopicKeeper {
             let record = &stored.record;
             match record.leader {
                 Some(leader) if leader == self.fence.incarnation => {
-                    epochs.insert(partition, record.epoch);
+                    // What others wrote of it is loaded by whoever takes it over.
+                    if record.extents.iter().all(|extent| extent.incarnation == leader) {
+                        epochs.insert(partition, record.epoch);
+                    }
                 }
                 Some(_) => {}
                 None => {
@@ -187,6 +190,20 @@ impl TopicKeeper {
 }
 
 impl TopicKeeper {
+    /// Brings partitions in step that were opened beside [`TopicKeeper::run`].
+    pub fn note_adopted(&self, adopted: &[Arc<Partition>]) {
+        // After they were registered: a deletion that comes later finds them.
+        let snapshot = self.view.snapshot();
+        let topics: BTreeSet<TopicId> = adopted.iter().map(|it| it.id().topic).collect();
+        for id in topics {
+            match snapshot.led_topic(id) {
+                Some(topic) => self.relabel(topic, snapshot.topics.by_id(id).is_some()),
+                None => self.partitions.remove_topic(id),
+            }
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
     /// Waits until the image shows this incarnation as the leader of these partitions, which it has
     /// written before.
     async fn seen_to_lead(&self, partitions: &[PartitionId]) {
@@ -203,7 +220,7 @@ impl TopicKeeper {
 }
 
 #[async_trait]
-impl ExtentTrimmer for TopicKeeper {
+impl Extents for TopicKeeper {
     async fn trim(&self, partitions: &[PartitionId]) -> Result<(), String> {
         // After the timeout the loop below fails for the partition that is not seen yet.
         let _ = timeout(VIEW_TIME, self.seen_to_lead(partitions)).await;
@@ -226,10 +243,17 @@ impl ExtentTrimmer for TopicKeeper {
         }
         let trimmed = self.metadata.trim_extents(self.fence, updates).await;
         let trimmed = trimmed.map_err(|error| error.to_string())?;
-        match trimmed.lost.first() {
-            Some(lost) => Err(format!("{lost} was changed by somebody else meanwhile")),
-            None => Ok(()),
+        if let Some(lost) = trimmed.lost.first() {
+            return Err(format!("{lost} was changed by somebody else meanwhile"));
         }
+        self.view.wait_for(trimmed.revision).await.map_err(|error| error.to_string())
+    }
+
+    fn named(&self) -> BTreeSet<Incarnation> {
+        let snapshot = self.view.snapshot();
+        let partitions = snapshot.led_topics().flat_map(|topic| &topic.partitions);
+        let extents = partitions.flat_map(|stored| &stored.record.extents);
+        extents.map(|extent| extent.incarnation).collect()
     }
 }
 
@@ -255,11 +279,8 @@ impl Remains for TopicKeeper {
     fn ended(&self) -> BTreeMap<Incarnation, i64> {
         let snapshot = self.view.snapshot();
         let mut ended = ends_of(&snapshot.incarnations);
-        for topic in snapshot.led_topics() {
-            for extent in topic.partitions.iter().flat_map(|stored| &stored.record.extents) {
-                ended.remove(&extent.incarnation);
-            }
-        }
+        let named = self.named();
+        ended.retain(|incarnation, _| !named.contains(incarnation));
         ended
     }
 

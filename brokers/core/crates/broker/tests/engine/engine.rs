@@ -320,12 +320,13 @@ async fn the_slot_names_the_newest_start_and_each_earlier_one_has_its_end() {
 async fn the_term_of_an_only_broker_is_its_incarnations() {
     let cluster = Cluster::new();
     let first = cluster.start().await;
-    assert_eq!(first.term().incarnation(), first.incarnation);
-    assert_eq!(Some(first.term().fence()), first.fence());
-    first.metadata.allocate_producer_ids(Some(first.term().fence()), 1).await.unwrap();
+    let term = first.term().unwrap();
+    assert_eq!((term.incarnation(), Some(term.fence())), (first.incarnation, first.fence()));
+    first.metadata.allocate_producer_ids(Some(term.fence()), 1).await.unwrap();
     let second = cluster.start().await;
     assert_ne!(second.term(), first.term());
-    second.metadata.allocate_producer_ids(Some(second.term().fence()), 1).await.unwrap();
-    let late = first.metadata.allocate_producer_ids(Some(first.term().fence()), 1).await;
+    let later = second.term().unwrap().fence();
+    second.metadata.allocate_producer_ids(Some(later), 1).await.unwrap();
+    let late = first.metadata.allocate_producer_ids(Some(term.fence()), 1).await;
     assert_eq!(late, Err(ClusterError::Fenced(first.incarnation)));
 }

@@ -5,6 +5,7 @@
     reason = "real files are what is tested, and a test may fail by a panic"
 )]
 
+mod adoption;
 mod compaction;
 mod engine;
 mod fixture;

@@ -1,8 +1,9 @@
 //! A simulated broker: the real engine on one host, reached through messages that are lost when it
 //! dies.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use freshet_broker::engine::{Engine, EngineSettings};
@@ -17,7 +18,7 @@ use freshet_partition::read::ReadError;
 use freshet_storage::cache::blocks::ReadSettings;
 use freshet_storage::lane::writer::LaneSettings;
 use freshet_storage::rules::{Rule, Rules};
-use freshet_wire::ids::PartitionId;
+use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_wire::records::{StoredBatch, ValidatedBatch};
 use freshet_world::env::Environment;
 use freshet_world::sim::disk::HostId;
@@ -25,7 +26,10 @@ use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-/// A client's question.
+/// When an adoption that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+/// A client's question, or an order of the controller.
 pub enum Ask {
     /// Append a batch.
     Produce { topic: String, index: i32, batch: bytes::Bytes },
@@ -45,6 +49,31 @@ pub enum Ask {
     DeleteBefore { topic: String, index: i32, offset: i64 },
     /// The partition's log start, which may not be older than the question.
     Earliest { topic: String, index: i32 },
+    /// Have so many slots.
+    Scale(u32),
+    /// Take over a share of what a broker of another slot leads.
+    Adopt(Order),
+}
+
+/// A controller's order after the death of a broker. It may come late: another broker may have the
+/// slot by then.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    /// The slot of the broker that died.
+    pub slot: u32,
+    /// The broker, as far as the controller knows it; 0 is whoever holds the slot.
+    pub dead: u64,
+    /// Of so many shares the receiver takes one.
+    pub shares: i32,
+    /// The number of that share.
+    pub share: i32,
+}
+
+impl Order {
+    fn assigns(self, id: PartitionId) -> bool {
+        let topic = i32::from(id.topic.as_bytes()[0]);
+        (topic + id.index) % self.shares == self.share
+    }
 }
 
 /// The answer that a client gets.
@@ -90,6 +119,10 @@ pub struct Envelope {
 /// What the outside knows of a broker.
 #[derive(Default)]
 pub struct Status {
+    /// Its incarnation, from its start on.
+    pub incarnation: AtomicU64,
+    /// How often it took over from a broker of another slot.
+    pub adoptions: AtomicU64,
     pub leading: AtomicBool,
     pub ended: AtomicBool,
     pub reason: Mutex<String>,
@@ -100,6 +133,7 @@ pub struct Status {
 /// A broker as seen by clients and by the keeper.
 #[derive(Clone)]
 pub struct BrokerHandle {
+    pub slot: u32,
     pub host: HostId,
     pub mailbox: mpsc::UnboundedSender<Envelope>,
     pub stop: Arc<tokio::sync::Notify>,
@@ -109,6 +143,7 @@ pub struct BrokerHandle {
 /// What differs between the brokers of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct BrokerSetup {
+    pub slot: u32,
     pub rules: Rules,
     pub jobs: JobSettings,
     /// Memory for the newest batches.
@@ -116,7 +151,7 @@ pub struct BrokerSetup {
 }
 
 pub fn settings(setup: BrokerSetup) -> EngineSettings {
-    let BrokerSetup { rules, jobs, hot_bytes } = setup;
+    let BrokerSetup { slot, rules, jobs, hot_bytes } = setup;
     // Cached blocks would hide that something was deleted or overwritten.
     let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
     let block_bytes = if hides { 96 << 10 } else { 0 };
@@ -131,6 +166,7 @@ pub fn settings(setup: BrokerSetup) -> EngineSettings {
             write_bytes_max: 16 << 10,
             ..LaneSettings::default()
         },
+        slot,
         hot_bytes,
         reads: ReadSettings { block_bytes, ..ReadSettings::default() },
         jobs,
@@ -154,6 +190,7 @@ pub async fn run(
             let offline = engine.partitions.offline();
             *status.reason.lock() =
                 offline.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            status.incarnation.store(engine.incarnation.0, Ordering::Relaxed);
             status.leading.store(true, Ordering::Relaxed);
             loop {
                 tokio::select! {
@@ -223,6 +260,15 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
             engine.fresh().await?;
             Ok(Answer::End(partition.bounds().log_start))
         }
+        Ask::Scale(slots) => {
+            let set = engine.metadata.set_scale(slots).await;
+            set.map_err(|_| ResponseError::UnknownServerError)?;
+            Ok(Answer::Created)
+        }
+        Ask::Adopt(order) => {
+            adopt(engine, status, order).await;
+            Ok(Answer::Created)
+        }
         Ask::Create { topic, partitions, configs } => {
             let new = NewTopic {
                 name: topic.clone(),
@@ -240,6 +286,23 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
             engine.wait_open(created.record.id, created.record.partitions).await;
             Ok(Answer::Created)
         }
+    }
+}
+
+/// Tries until it has its share, or its end.
+async fn adopt(engine: &Engine, status: &Status, order: Order) {
+    while !engine.liveness.is_down() {
+        let dead = match order.dead {
+            0 => engine.metadata.slots().await.ok().and_then(|slots| slots.get(&order.slot).copied()),
+            known => Some(Incarnation(known)),
+        };
+        if let Some(dead) = dead
+            && engine.adopt(&BTreeSet::from([dead]), |id| order.assigns(id)).await.is_ok()
+        {
+            status.adoptions.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        tokio::time::sleep(RETRY_AFTER).await;
     }
 }
 

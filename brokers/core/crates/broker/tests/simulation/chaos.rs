@@ -51,6 +51,8 @@ pub enum Fault {
 /// A mixture of faults.
 #[derive(Debug, Clone)]
 pub struct Profile {
+    /// How many brokers the cluster has.
+    pub slots: u32,
     /// The faults; one that is listed twice is twice as likely.
     pub faults: Vec<Fault>,
     pub disk: DiskFaults,
@@ -89,6 +91,7 @@ impl Profile {
             ..JobSettings::default()
         };
         Self {
+            slots: 1,
             faults: vec![
                 Crash,
                 Crash,
@@ -120,6 +123,14 @@ impl Profile {
             jobs: [jobs, JobSettings { split: SPLITS_SEVERAL, ..jobs }],
             hot_bytes: [HOT_BYTES_FEW, HOT_BYTES_ALL],
         }
+    }
+
+    /// The faults of a seed in which several brokers lead partitions, and take over from each other.
+    pub fn of_brokers() -> Self {
+        let mut profile = Self { slots: 3, pause_ms_max: 150, ..Self::everything() };
+        // No start of one broker finds out that the metadata store was restored while others run.
+        profile.faults.retain(|fault| *fault != Fault::RestoredMetadata);
+        profile
     }
 
     /// The faults in which a rule matters.
@@ -180,6 +191,7 @@ impl Profile {
         let stale_per_mille =
             if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
         Self {
+            slots: 1,
             faults,
             disk,
             metadata: MetadataFaults::default(),

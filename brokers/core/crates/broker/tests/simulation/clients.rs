@@ -52,8 +52,10 @@ fn poll(asked: &mut Asked, now_ms: u64) -> Poll {
 pub struct View<'a> {
     pub now_ms: u64,
     pub random: &'a mut Seeded,
-    /// Brokers that may be asked: the current one last, older ones (maybe zombies) before.
+    /// Brokers that may be asked: of each slot the current one last, older ones (maybe zombies)
+    /// before.
     pub brokers: &'a [BrokerHandle],
+    pub slots: u32,
     pub checker: &'a mut Checker,
     pub totals: &'a mut Totals,
     /// How often of a thousand times an older broker is asked.
@@ -63,7 +65,8 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Chooses mostly the current broker, and sometimes one that may be a zombie.
+    /// Chooses mostly the current broker, or that of some slot, and sometimes one that may be a
+    /// zombie.
     fn broker(&mut self) -> Option<&BrokerHandle> {
         let stale = !self.draining && self.random.chance(self.stale_per_mille);
         if stale {
@@ -71,7 +74,8 @@ impl View<'_> {
             let at = usize::try_from(self.random.below(count)).expect("few brokers");
             return self.brokers.get(at);
         }
-        self.brokers.last()
+        let slot = if self.slots == 1 { 0 } else { self.random.below(u64::from(self.slots)) };
+        self.brokers.iter().rev().find(|broker| u64::from(broker.slot) == slot)
     }
 }
 

@@ -103,6 +103,30 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
 }
 
 #[test]
+fn several_brokers_lose_nothing_duplicate_nothing_and_reorder_nothing() {
+    let profile = Profile::of_brokers();
+    if let Some(seed) = number("FRESHET_SIM_BROKERS_SEED") {
+        tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
+        let outcome = simulate(seed, Rules::full(), &profile);
+        println!("{}", outcome.trace.join("\n"));
+        report(seed, &outcome);
+        return;
+    }
+    let budget = Duration::from_secs(number("FRESHET_SIM_SECONDS").unwrap_or(BUDGET_SECONDS));
+    let (started, mut totals) = (Instant::now(), run::Totals::default());
+    for seed in number("FRESHET_SIM_FIRST_SEED").unwrap_or(1).. {
+        if started.elapsed() >= budget {
+            break;
+        }
+        let outcome = simulate(seed, Rules::full(), &profile);
+        report(seed, &outcome);
+        totals.add(&outcome.totals);
+    }
+    println!("{totals:?}");
+    assert!(totals.acked > 0 && totals.adoptions > 0 && totals.split_reads > 0, "{totals:?}");
+}
+
+#[test]
 fn damage_of_what_was_durable_is_refused() {
     let mut totals = run::Totals::default();
     for seed in (1..=10).map(|number| number * chaos::DAMAGE_EVERY) {

@@ -19,7 +19,7 @@ use freshet_world::sim::world::World;
 use kafka_protocol::ResponseError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::broker::{self, Answer, Ask, BrokerHandle, BrokerSetup, Envelope, Status};
+use super::broker::{self, Answer, Ask, BrokerHandle, BrokerSetup, Envelope, Order, Status};
 use super::chaos::{Fault, Profile};
 use super::checker::{Checker, FinalLog, Keeping, Place, records};
 use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
@@ -73,14 +73,20 @@ const PRODUCERS_EACH: i64 = 2;
 const QUIET_MS: u64 = 30_000;
 /// How long clients go on after the last fault, in ms.
 const AFTERMATH_MS: u64 = 600;
-/// How many brokers clients may still ask.
+/// How many brokers of a slot clients may still ask.
 const REMEMBERED: usize = 3;
+/// Among several brokers a death is noticed at most this long after it, in ms, and the slot has
+/// another broker at most so long after it.
+const NOTICED_MS: u64 = 60;
+const REFILLED_MS: u64 = 300;
 
 /// What a simulation did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     pub acked: u64,
     pub takeovers: u64,
+    /// How often survivors took over from a broker of another slot.
+    pub adoptions: u64,
     pub split_reads: u64,
     pub faults: u64,
     pub metered: u64,
@@ -95,6 +101,7 @@ impl Totals {
     pub fn add(&mut self, other: &Self) {
         self.acked += other.acked;
         self.takeovers += other.takeovers;
+        self.adoptions += other.adoptions;
         self.split_reads += other.split_reads;
         self.faults += other.faults;
         self.metered += other.metered;
@@ -172,8 +179,13 @@ struct Simulation {
     hot_bytes: [usize; 2],
     stale_per_mille: u64,
     random: Seeded,
-    /// Current one last.
+    slots: u32,
+    /// Of each slot the current one last.
     brokers: Vec<BrokerHandle>,
+    /// When slots get another broker.
+    refills: Vec<(u64, u32)>,
+    /// When the survivors are to take over from a broker.
+    orders: Vec<(u64, Order)>,
     /// When a paused broker goes on.
     resumes: Vec<(u64, HostId)>,
     clients: Clients,
@@ -217,7 +229,10 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
         hot_bytes: profile.hot_bytes,
         stale_per_mille: profile.stale_per_mille,
         random,
+        slots: profile.slots,
         brokers: Vec::new(),
+        refills: Vec::new(),
+        orders: Vec::new(),
         resumes: Vec::new(),
         clients: Clients::new(),
         checker: Checker::default(),
@@ -233,6 +248,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     simulation.live_through(profile);
     simulation.calm_down();
     simulation.conclude();
+    simulation.brokers.clone().iter().for_each(|broker| simulation.count_adoptions(broker));
     simulation.totals.reused_files = simulation.world.disk.reused_files();
     simulation.totals.rotted = u64::from(simulation.rotted);
     simulation.totals.refused = u64::from(simulation.refused);
@@ -248,24 +264,31 @@ impl Simulation {
         self.trace.push(format!("{:6} {what}", self.world.now_ms()));
     }
 
-    fn start_broker(&mut self) {
+    fn start_broker(&mut self, slot: u32) {
         let (mailbox, questions) = mpsc::unbounded_channel();
         let (stop, status) = (Arc::new(Notify::new()), Arc::new(Status::default()));
         let store: Arc<dyn MetadataStore> = Arc::new(self.metadata.clone());
         let (on_stop, seen) = (Arc::clone(&stop), Arc::clone(&status));
         let which = (self.totals.takeovers % 2) as usize;
         let (jobs, hot_bytes) = (self.jobs[which], self.hot_bytes[which]);
-        let setup = BrokerSetup { rules: self.rules, jobs, hot_bytes };
+        let setup = BrokerSetup { slot, rules: self.rules, jobs, hot_bytes };
         let host = self.world.start(|_, environment| {
             broker::run(environment, store, setup, questions, on_stop, seen)
         });
-        self.note(format_args!("start {host}"));
+        self.note(format_args!("start {host} in slot {slot}"));
         self.totals.takeovers += 1;
-        self.brokers.push(BrokerHandle { host, mailbox, stop, status });
-        if self.brokers.len() > REMEMBERED {
-            let oldest = self.brokers.remove(0);
+        self.brokers.push(BrokerHandle { slot, host, mailbox, stop, status });
+        let of_slot = self.brokers.iter().filter(|broker| broker.slot == slot).count();
+        if of_slot > REMEMBERED {
+            let oldest = self.brokers.iter().position(|broker| broker.slot == slot);
+            let oldest = self.brokers.remove(oldest.expect("there are several"));
             self.end_host(oldest.host);
+            self.count_adoptions(&oldest);
         }
+    }
+
+    fn count_adoptions(&mut self, broker: &BrokerHandle) {
+        self.totals.adoptions += broker.status.adoptions.load(Ordering::Relaxed);
     }
 
     fn end_host(&mut self, host: HostId) {
@@ -275,13 +298,21 @@ impl Simulation {
         self.resumes.retain(|(_, paused)| *paused != host);
     }
 
-    fn current(&self) -> BrokerHandle {
-        self.brokers.last().expect("there is always a broker").clone()
+    fn current(&self, slot: u32) -> BrokerHandle {
+        let mut newest_first = self.brokers.iter().rev();
+        newest_first.find(|broker| broker.slot == slot).expect("each slot has a broker").clone()
     }
 
-    fn is_leading(&self) -> bool {
-        let status = self.current().status;
-        status.leading.load(Ordering::Relaxed) && !status.ended.load(Ordering::Relaxed)
+    fn some_slot(&mut self) -> u32 {
+        let at = if self.slots == 1 { 0 } else { self.random.below(u64::from(self.slots)) };
+        u32::try_from(at).expect("few")
+    }
+
+    fn are_leading(&self) -> bool {
+        (0..self.slots).all(|slot| {
+            let status = self.current(slot).status;
+            status.leading.load(Ordering::Relaxed) && !status.ended.load(Ordering::Relaxed)
+        })
     }
 
     /// A millisecond: clients, hosts, and a keeper that replaces what has ended.
@@ -299,6 +330,7 @@ impl Simulation {
             now_ms,
             random: &mut self.random,
             brokers: &self.brokers,
+            slots: self.slots,
             checker: &mut self.checker,
             totals: &mut self.totals,
             stale_per_mille: self.stale_per_mille,
@@ -328,8 +360,54 @@ impl Simulation {
             self.note(format_args!("ended {host}: {reason}"));
             self.end_host(host);
         }
-        if !self.world.is_alive(self.current().host) {
-            self.start_broker();
+        for slot in 0..self.slots {
+            if !self.world.is_alive(self.current(slot).host) {
+                self.replace(slot);
+            }
+        }
+        self.give_orders();
+    }
+
+    /// Has a slot's broker replaced: at once by another one where it is the only one, else by the
+    /// survivors and in a while.
+    fn replace(&mut self, slot: u32) {
+        if self.slots == 1 {
+            self.start_broker(slot);
+            return;
+        }
+        if self.refills.iter().any(|(_, refilled)| *refilled == slot) {
+            return;
+        }
+        let now_ms = self.world.now_ms();
+        self.refills.push((now_ms + self.random.between(0, REFILLED_MS), slot));
+        let dead = self.current(slot).status.incarnation.load(Ordering::Relaxed);
+        let noticed_ms = now_ms + self.random.between(1, NOTICED_MS);
+        let (one, other) = ((slot + 1) % self.slots, (slot + 2) % self.slots);
+        // Now and then both are to take all of it.
+        let shares = if self.random.chance(200) { 1 } else { 2 };
+        for (share, _) in (0..).zip([one, other]) {
+            let order = Order { slot, dead, shares, share: share % shares };
+            self.orders.push((noticed_ms, order));
+        }
+    }
+
+    fn give_orders(&mut self) {
+        let now_ms = self.world.now_ms();
+        let is_due = |at: &u64| *at <= now_ms;
+        let orders = std::mem::take(&mut self.orders);
+        let (due, later): (Vec<_>, Vec<_>) = orders.into_iter().partition(|(at, _)| is_due(at));
+        self.orders = later;
+        for (number, (_, order)) in (1..).zip(due) {
+            let survivor = self.current((order.slot + 1 + number % 2) % self.slots);
+            let (reply, _) = oneshot::channel();
+            // A survivor that died in the meantime takes nothing; the slot's next broker does.
+            let _ = survivor.mailbox.send(Envelope { ask: Ask::Adopt(order), reply });
+        }
+        let refills = std::mem::take(&mut self.refills);
+        let (due, later): (Vec<_>, Vec<_>) = refills.into_iter().partition(|(at, _)| is_due(at));
+        self.refills = later;
+        for (_, slot) in due {
+            self.start_broker(slot);
         }
     }
 
@@ -340,7 +418,17 @@ impl Simulation {
     }
 
     fn set_up(&mut self) {
-        self.start_broker();
+        self.start_broker(0);
+        if self.slots > 1 {
+            let slots = std::mem::replace(&mut self.slots, 1);
+            let is_done = |answer: &Answer| matches!(answer, Answer::Created);
+            let set = self.ask_until(10_000, is_done, || Ask::Scale(slots));
+            assert!(set.is_some(), "the cluster has one slot: {:?}", self.trace);
+            self.slots = slots;
+            // It was started as the only broker.
+            self.end_host(self.current(0).host);
+            (0..slots).for_each(|slot| self.start_broker(slot));
+        }
         for SimTopic { name, partitions, configs, .. } in TOPICS.into_iter().chain([OFFSETS]) {
             let created = self.ask_until(
                 10_000,
@@ -353,7 +441,7 @@ impl Simulation {
         self.note("set up");
     }
 
-    /// Asks the current broker until it gives an answer that will do.
+    /// Asks the current broker, or that of each slot in turn, until one gives an answer that will do.
     fn ask_until(
         &mut self,
         limit_ms: u64,
@@ -361,20 +449,28 @@ impl Simulation {
         question: impl Fn() -> Ask,
     ) -> Option<Answer> {
         let until = self.world.now_ms() + limit_ms;
+        let mut turns = (0..self.slots).cycle();
+        let mut refusals = BTreeSet::new();
         while self.world.now_ms() < until {
             let (reply, mut answered) = oneshot::channel();
+            let slot = turns.next().expect("it never ends");
             // A broker that is gone leaves the question unanswered.
-            let _ = self.current().mailbox.send(Envelope { ask: question(), reply });
+            let _ = self.current(slot).mailbox.send(Envelope { ask: question(), reply });
             for _ in 0..500 {
                 self.world.step();
                 self.keep();
                 match answered.try_recv() {
                     Ok(answer) if good(&answer) => return Some(answer),
+                    Ok(Answer::Failed(error)) => {
+                        refusals.insert(format!("slot {slot}: {error}"));
+                        break;
+                    }
                     Ok(_) | Err(oneshot::error::TryRecvError::Closed) => break,
                     Err(oneshot::error::TryRecvError::Empty) => {}
                 }
             }
         }
+        self.note(format_args!("nobody answered as it should: {refusals:?}"));
         None
     }
 
@@ -401,7 +497,8 @@ impl Simulation {
     }
 
     fn cause(&mut self, fault: Fault) {
-        let current = self.current();
+        let slot = self.some_slot();
+        let current = self.current(slot);
         let now_ms = self.world.now_ms();
         match fault {
             Fault::Crash => self.end_host(current.host),
@@ -411,10 +508,12 @@ impl Simulation {
                     let resume = now_ms + self.random.between(20, 500);
                     self.resumes.push((resume, current.host));
                 }
-                self.start_broker();
+                self.replace(slot);
             }
             Fault::PowerLoss => {
-                self.end_host(current.host);
+                for slot in 0..self.slots {
+                    self.end_host(self.current(slot).host);
+                }
                 self.world.disk.restart();
                 self.world.bucket.restart();
             }
@@ -440,8 +539,8 @@ impl Simulation {
                 self.end_host(current.host);
             }
             Fault::Race => {
-                self.start_broker();
-                self.start_broker();
+                self.start_broker(slot);
+                self.start_broker(slot);
             }
             Fault::Metered => self.meter(),
         }
@@ -503,12 +602,13 @@ impl Simulation {
         self.note("calm");
         for _ in 0..QUIET_MS {
             let idle = self.clients.producers.iter().all(Producer::is_idle);
-            if idle && self.is_leading() && self.resumes.is_empty() {
+            if idle && self.are_leading() && self.resumes.is_empty() {
                 return;
             }
             self.step();
         }
-        let reason = self.current().status.reason.lock().clone();
+        let reasons = (0..self.slots).map(|slot| self.current(slot).status.reason.lock().clone());
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
         if self.rotted && self.refuses_damage() {
             self.note("refuses the damage");
             self.refused = true;
@@ -517,7 +617,7 @@ impl Simulation {
         for (path, bytes) in self.world.disk.durable_files() {
             self.note(format_args!("{} {}", path.display(), bytes.len()));
         }
-        self.checker.violate(format!("the cluster does not come back: {reason}"));
+        self.checker.violate(format!("the cluster does not come back: {reasons}"));
     }
 
     /// Every topic that exists is led by whoever lives.
@@ -540,6 +640,15 @@ impl Simulation {
         }
     }
 
+    /// Notes what the metadata store says of who leads what.
+    fn note_leaders(&mut self) {
+        for Entry { key, value, .. } in self.metadata.backup() {
+            if ["partition/", "slot/", "incarnation/"].iter().any(|kind| key.contains(kind)) {
+                self.note(format_args!("{key} {}", String::from_utf8_lossy(&value)));
+            }
+        }
+    }
+
     fn conclude(&mut self) {
         if self.refused || !self.checker.violations.is_empty() {
             return;
@@ -547,6 +656,7 @@ impl Simulation {
         self.conclude_topics();
         for place in places() {
             let Some(log) = self.read_whole(&place) else {
+                self.note_leaders();
                 self.checker.violate(format!("{place:?} cannot be read"));
                 return;
             };

@@ -7,7 +7,7 @@ use super::{
     compare_absent, compare_revision, delete, put,
 };
 use crate::schema::invariants::check_lane_end;
-use crate::schema::keys::INCARNATIONS;
+use crate::schema::keys::{INCARNATIONS, SLOTS};
 use crate::schema::{
     BrokerPlace, ControllerTerm, CounterRecord, IncarnationRecord, IncarnationState, Key,
     SchemaError, SealedEnd, SlotRecord, Stored,
@@ -61,7 +61,7 @@ impl ClusterMetadata {
         }
     }
 
-    /// Makes a claimed incarnation live, as the node `slot`.
+    /// Makes a claimed incarnation live, as the node `slot` that others hold.
     ///
     /// # Errors
     /// [`ClusterError::IncarnationTaken`]; [`ClusterError::Store`].
@@ -71,6 +71,39 @@ impl ClusterMetadata {
         slot: u32,
         host: &str,
         place: BrokerPlace,
+    ) -> Result<Fence, ClusterError> {
+        self.register(incarnation, slot, host, place, Transaction::new()).await
+    }
+
+    /// Makes a claimed incarnation live and claims the node `slot` for it, in one transaction: of
+    /// several that have seen the same holder, one gets the slot. The caller ends the incarnation
+    /// that held it before.
+    ///
+    /// # Errors
+    /// [`ClusterError::Contended`] where somebody claimed the slot since;
+    /// [`ClusterError::IncarnationTaken`]; [`ClusterError::Store`].
+    pub async fn register_in_slot(
+        &self,
+        incarnation: Incarnation,
+        slot: u32,
+        host: &str,
+        place: BrokerPlace,
+        observed: Option<&Stored<SlotRecord>>,
+    ) -> Result<Fence, ClusterError> {
+        let key = Key::Slot(slot);
+        let mut transaction = Transaction::new().compare(key.to_string(), as_read(observed));
+        transaction.writes.push(put(&key, &SlotRecord { incarnation })?);
+        self.register(incarnation, slot, host, place, transaction).await
+    }
+
+    /// Registers an incarnation with what else the transaction compares and writes.
+    async fn register(
+        &self,
+        incarnation: Incarnation,
+        slot: u32,
+        host: &str,
+        place: BrokerPlace,
+        mut transaction: Transaction,
     ) -> Result<Fence, ClusterError> {
         let key = Key::Incarnation(incarnation);
         let record = IncarnationRecord {
@@ -82,12 +115,16 @@ impl ClusterMetadata {
             host: host.to_owned(),
             place,
         };
-        let transaction =
-            Transaction { compares: vec![compare_absent(&key)], writes: vec![put(&key, &record)?] };
+        transaction.compares.push(compare_absent(&key));
+        transaction.writes.push(put(&key, &record)?);
         match self.commit(None, transaction).await {
             Ok(revision) => Ok(Fence { incarnation, revision, term_revision: None }),
-            Err(ClusterError::Store(MetadataError::Conflict { .. })) => {
-                Err(ClusterError::IncarnationTaken(incarnation))
+            Err(ClusterError::Store(MetadataError::Conflict { key: in_conflict })) => {
+                Err(if in_conflict == key.to_string() {
+                    ClusterError::IncarnationTaken(incarnation)
+                } else {
+                    ClusterError::Contended(in_conflict)
+                })
             }
             Err(error) => Err(error),
         }
@@ -101,28 +138,19 @@ impl ClusterMetadata {
         self.read(&Key::Slot(slot)).await
     }
 
-    /// Claims a slot for the caller: of several that have seen the same holder, one gets it. The
-    /// caller ends the incarnation that held it before.
+    /// Who claimed each slot last.
     ///
     /// # Errors
-    /// [`ClusterError::Contended`] where somebody claimed it since; [`ClusterError::Fenced`] (the
-    /// caller); [`ClusterError::Store`].
-    pub async fn claim_slot(
-        &self,
-        fence: Fence,
-        slot: u32,
-        observed: Option<&Stored<SlotRecord>>,
-    ) -> Result<(), ClusterError> {
-        let key = Key::Slot(slot);
-        let mut transaction = Transaction::new().compare(key.to_string(), as_read(observed));
-        transaction.writes.push(put(&key, &SlotRecord { incarnation: fence.incarnation })?);
-        match self.commit(Some(fence), transaction).await {
-            Ok(_) => Ok(()),
-            Err(ClusterError::Store(MetadataError::Conflict { key })) => {
-                Err(ClusterError::Contended(key))
-            }
-            Err(error) => Err(error),
+    /// [`ClusterError::Store`] and [`ClusterError::Record`].
+    pub async fn slots(&self) -> Result<BTreeMap<u32, Incarnation>, ClusterError> {
+        let mut slots = BTreeMap::new();
+        for entry in self.read_all(SLOTS).await? {
+            let Some(Key::Slot(slot)) = Key::parse(&entry.key)? else {
+                return Err(SchemaError::Key(entry.key).into());
+            };
+            slots.insert(slot, Stored::<SlotRecord>::from_entry(&entry)?.record.incarnation);
         }
+        Ok(slots)
     }
 
     /// All incarnations that are known.

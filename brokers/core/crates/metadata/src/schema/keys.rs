@@ -13,6 +13,8 @@ use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 
 /// All incarnations.
 pub const INCARNATIONS: &str = "incarnation/";
+/// All slots.
+pub const SLOTS: &str = "slot/";
 /// All topics that exist.
 pub const TOPICS: &str = "topic/";
 /// All topics, half made and half removed ones included.

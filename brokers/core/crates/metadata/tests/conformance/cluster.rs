@@ -1,6 +1,6 @@
 //! Incarnations, partitions, settings, ACLs and users through `ClusterMetadata`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freshet_access::types::{
@@ -10,7 +10,8 @@ use freshet_metadata::cluster::{
     ClusterFacts, PRODUCER_ID_BLOCK, PartitionUpdate, RECORD_BYTES_MAX, USER_BYTES_MAX,
 };
 use freshet_metadata::schema::{
-    BrokerPlace, ConfigScope, IncarnationState, PartitionRecord, Retention, SealedEnd, Stored,
+    BrokerPlace, ConfigScope, IncarnationState, PartitionRecord, Retention, SealedEnd, SlotRecord,
+    Stored,
 };
 use freshet_metadata::{ClusterError, ClusterMetadata, Fence, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
@@ -94,21 +95,25 @@ async fn incarnation_is_registered_once() {
 #[tokio::test]
 async fn of_two_that_saw_the_same_holder_one_gets_the_slot() {
     let metadata = metadata();
-    let (first, second) = (broker(&metadata).await, broker(&metadata).await);
-    let nobody = metadata.slot(3).await.unwrap();
-    assert_eq!(nobody, None);
-    metadata.claim_slot(first, 3, None).await.unwrap();
-    let late = metadata.claim_slot(second, 3, None).await;
-    assert_eq!(late, Err(ClusterError::Contended("slot/3".to_owned())));
+    let claim = async |number, slot, observed: Option<&Stored<SlotRecord>>| {
+        let (number, place) = (Incarnation(number), BrokerPlace::default());
+        let claimed = metadata.register_in_slot(number, slot, "host", place, observed).await;
+        claimed.map(|fence| fence.incarnation.0)
+    };
+    assert_eq!(metadata.slot(3).await.unwrap(), None);
+    assert_eq!(claim(1, 3, None).await, Ok(1));
+    let contended = Err(ClusterError::Contended("slot/3".to_owned()));
+    assert_eq!(claim(2, 3, None).await, contended);
+    // Who did not get the slot was not registered either.
+    assert_eq!(metadata.incarnations().await.unwrap().len(), 1);
     let held = metadata.slot(3).await.unwrap().unwrap();
-    assert_eq!(held.record.incarnation, first.incarnation);
-    metadata.claim_slot(second, 3, Some(&held)).await.unwrap();
-    let again = metadata.claim_slot(first, 3, Some(&held)).await;
-    assert_eq!(again, Err(ClusterError::Contended("slot/3".to_owned())));
-    metadata.claim_slot(first, 4, None).await.unwrap();
-    metadata.mark_fenced(Some(second), first.incarnation).await.unwrap();
-    let fenced = metadata.claim_slot(first, 5, None).await;
-    assert_eq!(fenced, Err(ClusterError::Fenced(first.incarnation)));
+    assert_eq!(held.record.incarnation, Incarnation(1));
+    assert_eq!(claim(2, 3, Some(&held)).await, Ok(2));
+    assert_eq!(claim(3, 3, Some(&held)).await, contended);
+    assert_eq!(claim(2, 4, None).await, Err(ClusterError::IncarnationTaken(Incarnation(2))));
+    assert_eq!(claim(3, 4, None).await, Ok(3));
+    let holders = BTreeMap::from([(3, Incarnation(2)), (4, Incarnation(3))]);
+    assert_eq!(metadata.slots().await.unwrap(), holders);
 }
 
 #[tokio::test]
