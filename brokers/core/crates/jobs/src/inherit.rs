@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::split::{FILES_AT_ONCE, Splitter};
 use super::JobError;
+use super::split::{FILES_AT_ONCE, Splitter};
 use freshet_partition::Partition;
 use freshet_storage::lane::heads::Head;
 use freshet_storage::lane::leftover::{BlockSummary, Leftover};

@@ -201,8 +201,8 @@ impl Default for JobSettings {
 }
 
 /// Runs all jobs until the engine ends: first what earlier incarnations left is settled, then the
-/// broker's jobs and those of the cluster, if it has the term for these, run concurrently. The future
-/// is boxed so that it is compiled in this crate only, and not again in its caller's.
+/// broker's jobs and those of the cluster, if it has the term for these, run concurrently. The
+/// future is boxed so that it is compiled in this crate only, and not again in its caller's.
 pub fn run(own: BrokerJobs, of_cluster: Option<ClusterJobs>) -> BoxFuture<'static, ()> {
     run_all(own, of_cluster).boxed()
 }

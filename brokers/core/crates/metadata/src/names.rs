@@ -10,8 +10,8 @@ pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
 /// The user as whom the service itself comes to its brokers.
 pub const SERVICE_USER: &str = "__freshet";
-/// How the names begin that the service gives to the users it makes for tenants. It removes one that
-/// it does not know, as what a lost answer left.
+/// How the names begin that the service gives to the users it makes for tenants. It removes one
+/// that it does not know, as what a lost answer left.
 pub const SERVICE_NAMES: &str = "cred_";
 
 /// Topics in which Kafka itself keeps state.

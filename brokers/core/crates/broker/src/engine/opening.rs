@@ -98,8 +98,8 @@ impl Opened {
 }
 
 impl PartitionOpener<'_> {
-    /// Takes over the partitions for which `is_taken` holds, and opens them. Others are opened where
-    /// the log of one has a hole.
+    /// Takes over the partitions for which `is_taken` holds, and opens them. Others are opened
+    /// where the log of one has a hole.
     ///
     /// # Errors
     /// [`StartError::Metadata`] where the metadata store fails, [`StartError::Cold`] where a

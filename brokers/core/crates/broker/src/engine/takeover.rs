@@ -1,7 +1,7 @@
 //! Takeover: a new incarnation claims its number and its slot, fences and seals the lane of every
 //! earlier incarnation but those that hold the cluster's other slots, and reads what those lanes
-//! hold. A restart is a takeover from the same broker's earlier incarnation; there is no other way to
-//! start.
+//! hold. A restart is a takeover from the same broker's earlier incarnation; there is no other way
+//! to start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -112,9 +112,9 @@ impl Succession {
 
 impl Claim {
     /// The lanes that must have their last file: in a cluster of one slot the newest one with
-    /// blocks, whose partitions nobody took over yet. Among several brokers a lane of any number may
-    /// be that of a partition's leader. Who that is, nobody knows of metadata that was restored from
-    /// a backup; then each partition's offsets alone show what is missing.
+    /// blocks, whose partitions nobody took over yet. Among several brokers a lane of any number
+    /// may be that of a partition's leader. Who that is, nobody knows of metadata that was restored
+    /// from a backup; then each partition's offsets alone show what is missing.
     pub fn lanes_to_be_whole(&self, scale: u32, snapshot: &Snapshot) -> BTreeSet<Incarnation> {
         let Succession { lanes, unknown_lanes, .. } = &self.succession;
         if scale <= 1 {
@@ -145,13 +145,13 @@ pub struct EarlierLanes {
 }
 
 impl Claimant<'_> {
-    /// Claims an incarnation and the slot, then fences and seals the lane of every earlier one whose
-    /// slot is this one, or nobody's.
+    /// Claims an incarnation and the slot, then fences and seals the lane of every earlier one
+    /// whose slot is this one, or nobody's.
     ///
     /// # Errors
-    /// [`StartError::Superseded`] where a later incarnation has the slot; [`StartError::Lane`] where
-    /// the disk fails or an earlier lane is damaged; [`StartError::Metadata`] where the metadata
-    /// store fails.
+    /// [`StartError::Superseded`] where a later incarnation has the slot; [`StartError::Lane`]
+    /// where the disk fails or an earlier lane is damaged; [`StartError::Metadata`] where the
+    /// metadata store fails.
     pub async fn claim(&self) -> Result<Claim, StartError> {
         let disk = self.environment.disk.as_ref();
         let root = LanePaths::lanes(self.cluster);
@@ -351,13 +351,13 @@ impl Claimant<'_> {
     }
 
     /// Reads every lane of a succession that still has files. A lane of `whole` with blocks must
-    /// have its last file: only an incarnation that took its partitions over removes that file, once
-    /// its own checkpoint is durable, so where it is missing and no such incarnation exists, nobody
-    /// knows which manifests count.
+    /// have its last file: only an incarnation that took its partitions over removes that file,
+    /// once its own checkpoint is durable, so where it is missing and no such incarnation exists,
+    /// nobody knows which manifests count.
     ///
     /// # Errors
-    /// [`StartError::Lane`] where a lane is damaged and still is when it is read again, where such a
-    /// last file is missing, or where the disk fails.
+    /// [`StartError::Lane`] where a lane is damaged and still is when it is read again, where such
+    /// a last file is missing, or where the disk fails.
     pub async fn survey(
         &self,
         succession: &Succession,

@@ -138,8 +138,8 @@ async fn survivors_share_what_a_broker_led_and_lose_nothing() {
         assert_holds(&open(leader, topic, index), index, 20).await;
         append_batches(leader, topic, index, 19..40).await;
     }
-    // Another one ends: what it had adopted is in its own lane and in objects by now, or in the lane
-    // that it inherited.
+    // Another one ends: what it had adopted is in its own lane and in objects by now, or in the
+    // lane that it inherited.
     drop(first);
     third.adopt(&BTreeSet::from([a]), |_| true).await.unwrap();
     assert_eq!(leads(&third, topic), [0, 1, 2, 3]);

@@ -293,7 +293,9 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
 async fn adopt(engine: &Engine, status: &Status, order: Order) {
     while !engine.liveness.is_down() {
         let dead = match order.dead {
-            0 => engine.metadata.slots().await.ok().and_then(|slots| slots.get(&order.slot).copied()),
+            0 => {
+                engine.metadata.slots().await.ok().and_then(|slots| slots.get(&order.slot).copied())
+            }
             known => Some(Incarnation(known)),
         };
         if let Some(dead) = dead

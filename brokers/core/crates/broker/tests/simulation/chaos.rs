@@ -125,7 +125,8 @@ impl Profile {
         }
     }
 
-    /// The faults of a seed in which several brokers lead partitions, and take over from each other.
+    /// The faults of a seed in which several brokers lead partitions, and take over from each
+    /// other.
     pub fn of_brokers() -> Self {
         let mut profile = Self { slots: 3, pause_ms_max: 150, ..Self::everything() };
         // No start of one broker finds out that the metadata store was restored while others run.

@@ -126,6 +126,26 @@ fn several_brokers_lose_nothing_duplicate_nothing_and_reorder_nothing() {
     assert!(totals.acked > 0 && totals.adoptions > 0 && totals.split_reads > 0, "{totals:?}");
 }
 
+/// Among several brokers, too, some seed of the first thousand fails without each of these rules.
+#[test]
+fn removed_rules_are_found_among_several_brokers() {
+    let profile = Profile::of_brokers();
+    for rule in [
+        Rule::SyncBeforeAck,
+        Rule::TokenBeforeAck,
+        Rule::FenceBeforeSeal,
+        Rule::StopAtSealedEnd,
+        Rule::IncarnationIsLive,
+        Rule::FreshReads,
+    ] {
+        let fails =
+            |seed: &u64| !simulate(*seed, Rules::without(rule), &profile).violations.is_empty();
+        let seed = (1..=1000).find(fails);
+        println!("{rule:?}: {seed:?}");
+        assert!(seed.is_some(), "{rule:?} was removed and no seed failed");
+    }
+}
+
 #[test]
 fn damage_of_what_was_durable_is_refused() {
     let mut totals = run::Totals::default();

@@ -441,7 +441,8 @@ impl Simulation {
         self.note("set up");
     }
 
-    /// Asks the current broker, or that of each slot in turn, until one gives an answer that will do.
+    /// Asks the current broker, or that of each slot in turn, until one gives an answer that will
+    /// do.
     fn ask_until(
         &mut self,
         limit_ms: u64,
