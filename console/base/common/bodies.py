@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from console.base.common.api.problems import problem_response
-from console.base.common.errors import AppError, BodyTooLarge, Unavailable, UserError
+from console.base.common.errors import AmbiguousLength, AppError, BodyTooLarge, Unavailable
 from console.base.common.requests import is_loopback, network_of, scope_address
 
 Scope = dict[str, Any]
@@ -29,13 +29,6 @@ ADDRESS_SHARE = 8
 ARRIVES_WITHIN_S = 60.0
 # The two headers that say where a body ends.
 LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
-
-
-class AmbiguousLength(UserError):
-    """The request says in two ways where its body ends, and a proxy may have believed the other."""
-
-    code = "ambiguous_length"
-    title = "The request has both Content-Length and Transfer-Encoding"
 
 
 class HeldBodies:

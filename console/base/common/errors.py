@@ -167,6 +167,13 @@ class BodyTooLarge(UserError):
     title = "The body is too large"
 
 
+class AmbiguousLength(UserError):
+    """The request says in two ways where its body ends, and a proxy may have believed the other."""
+
+    code = "ambiguous_length"
+    title = "The request has both Content-Length and Transfer-Encoding"
+
+
 class TooManyRequests(UserError):
     """A published limit on how often something may be done; repeat it after `retry_after_s`."""
 
