@@ -20,6 +20,9 @@ function waiting(problem: Problem): string {
  */
 export const HINTS: Readonly<Record<string, Hint>> = {
   // Every endpoint may answer these.
+  ambiguous_length: {
+    next: "Send one of the headers Content-Length and Transfer-Encoding, not both.",
+  },
   bad_request: { next: "Change the request as the text above says, then try again." },
   body_too_large: { next: "Send less at once, in several requests." },
   conflict: { next: "Reload the page to see how it is now, then decide anew." },
