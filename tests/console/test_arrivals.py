@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from console.base.common import arrivals, health
+from console.base.common import arrivals, health, refusals
 from console.base.common.arrivals import ArrivalLimit, Shares
 from console.base.common.turn_keys import TurnKeys, scope_credential
 
@@ -79,7 +79,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def _refused_at_once(monkeypatch):
-    monkeypatch.setattr(arrivals, "REFUSED_AFTER_S", 0.0)
+    monkeypatch.setattr(refusals, "REFUSED_AFTER_S", 0.0)
     monkeypatch.setattr(arrivals, "WAITS_S", 0.5)
 
 
@@ -202,3 +202,93 @@ def test_checks_run_once_for_all_who_ask(monkeypatch):
     assert len(results) == 8
     assert len(runs) == 1
     health._recent.forget()
+
+
+KNOWN = [(b"authorization", b"Bearer known")]
+BROWSE = "/api/v1/clusters/cl_a/topics/t/messages"
+
+
+class Refusing(Site):
+    """Refuses every request that it is asked to serve, with an error; its clock stands still."""
+
+    def __init__(self, code="too_many_at_once"):
+        super().__init__()
+        self.code = code
+        self.asked = 0
+        self.now_s = 0.0
+        self.application._refusals = refusals.Refusals(lambda: self.now_s)
+
+    async def serve(self, _scope, _receive, send):
+        self.asked += 1
+        headers = [(b"retry-after", b"2"), (b"x-request-id", b"req_first"), (b"x-kept", b"yes")]
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
+        body = json.dumps({"code": self.code, "request_id": "req_first"}).encode()
+        await send({"type": "http.response.body", "body": body})
+
+
+def test_a_refusal_holds_for_as_long_as_it_says():
+    async def run():
+        site = Refusing()
+        await site.ask(BROWSE, headers=KNOWN)
+        status, headers, body = await site.ask(BROWSE, headers=KNOWN)
+        assert (status, headers[b"retry-after"], headers[b"x-kept"], site.asked) == (
+            *(429, b"2", b"yes"),
+            1,
+        )
+        problem = json.loads(body)
+        assert problem["request_id"].encode() == headers[b"x-request-id"] != b"req_first"
+        site.now_s = 2.0
+        await site.ask(BROWSE, headers=KNOWN)
+        assert site.asked == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "is_same"),
+    [
+        # However a client varies what it asks for.
+        (BROWSE.replace("cl_a", "cl_b").replace("/t/", "/u/"), {}, True),
+        (BROWSE, {"method": "POST"}, False),
+        ("/api/v1/clusters/cl_a/topics", {}, False),
+        (BROWSE, {"headers": [(b"authorization", b"Bearer other")]}, False),
+    ],
+)
+def test_a_refusal_is_of_a_kind_of_requests_of_one_credential(path, named, is_same):
+    async def run():
+        site = Refusing()
+        await site.ask(BROWSE, headers=KNOWN)
+        await site.ask(path, **({"headers": KNOWN} | named))
+        assert site.asked == (1 if is_same else 2)
+
+    asyncio.run(run())
+
+
+def test_who_does_not_wait_is_not_refused_with_those_who_do():
+    def kind(query):
+        return refusals.kind_of(scope("/api/v1/operations/op_1", headers=KNOWN) | query)
+
+    assert kind({"query_string": b"wait=30"}) == kind({"query_string": b"a=b&wait=1"})
+    assert kind({"query_string": b"wait=30"}) != kind({})
+
+
+def test_what_is_refused_by_another_limit_is_asked_again():
+    async def run():
+        site = Refusing("rate_limited")
+        for _ in range(3):
+            await site.ask(BROWSE, headers=KNOWN)
+        assert site.asked == 3
+
+    asyncio.run(run())
+
+
+def test_few_refusals_are_remembered(monkeypatch):
+    monkeypatch.setattr(refusals, "KEPT_MAX", 2)
+
+    async def run():
+        site = Refusing()
+        for method in ("GET", "POST", "PUT", "GET"):
+            await site.ask(BROWSE, headers=KNOWN, method=method)
+        assert site.asked == 4
+
+    asyncio.run(run())

@@ -2,9 +2,10 @@
 
 A request costs most of its time before anybody knows whose it is: a thread, middleware, a session.
 Requests of the API with a credential that this process knows take their organization's turns
-(`turns.py`) and go by here. All others are shared out by client address: pages, files, health, and
-the API without a known credential. What is too much waits in the event loop, which costs little,
-and beyond that gets an answer that was made before.
+(`turns.py`) and go by here, but for those of a kind that was refused just now (`refusals.py`). All
+others are shared out by client address: pages, files, health, and the API without a known
+credential. What is too much waits in the event loop, which costs little, and beyond that gets an
+answer that was made before.
 """
 
 from __future__ import annotations
@@ -12,14 +13,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
 from console.base.common.allowances import Allowances
-from console.base.common.api.problems import problem_response
-from console.base.common.ids import new_id
 from console.base.common.rates import WINDOW_S, Rate, RateLimited
-from console.base.common.requests import HEADER, in_request, network_of, scope_address
+from console.base.common.refusals import Refusal, Refusals
+from console.base.common.requests import network_of, scope_address
 from console.base.common.turn_keys import TurnKeys, scope_credential, turn_keys
 
 Scope = dict[str, Any]
@@ -33,8 +32,6 @@ API = "/api/"
 API_BURST_S = float(WINDOW_S)
 PAGES_BURST_S = 3.0
 WAITS_S = 2.0
-# When a request is refused: who asks again at each answer asks only once in so long.
-REFUSED_AFTER_S = 1.0
 # How many reads of an address are served at a time, and how many wait for that. One that takes
 # longer than `COMPUTES_S` rather waits than computes, and counts no more.
 SERVED_MAX = 2
@@ -60,7 +57,8 @@ class Shares:
     def __init__(self, policy: str, per_s: int, burst_s: float) -> None:
         self._allowances: Allowances[str] = Allowances(burst_s)
         self._cost_s = 1 / per_s
-        self._refusal = _Refusal(Rate(policy, per_s * WINDOW_S, 0, 1, allowed=False))
+        rate = Rate(policy, per_s * WINDOW_S, 0, 1, allowed=False)
+        self._refusal = Refusal.of_error(RateLimited(rate), rate.headers)
 
     def take(self, network: str) -> float | None:
         """Counts a request; returns in how many seconds it may go on, or None to refuse it."""
@@ -70,7 +68,7 @@ class Shares:
         return self._allowances.back_in(network)
 
     async def refuse(self, send: Send) -> None:
-        """Answers a request that is refused."""
+        """Answers a request that is refused, in a while."""
         await self._refusal.send(send)
 
 
@@ -96,11 +94,19 @@ class ArrivalLimit:
         self._uncounted = frozenset(uncounted)
         self._known = known
         self._reads: dict[str, _Reads] = {}
+        self._refusals = Refusals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        if scope["type"] != "http" or self._is_known(scope):
+        if scope["type"] != "http":
             await self._inside(scope, receive, send)
+            return
+        if self._is_known(scope):
+            refusal = self._refusals.of(scope)
+            if refusal is None:
+                await self._inside(scope, receive, self._refusals.watched(scope, send))
+            else:
+                await refusal.send(send)
             return
         path: str = scope["path"]
         network = network_of(scope_address(scope))
@@ -108,7 +114,6 @@ class ArrivalLimit:
         shares = self._api if is_api else self._pages
         waits_s = shares.take(network)
         if waits_s is None or self._is_crowded(network):
-            await asyncio.sleep(REFUSED_AFTER_S)
             await shares.refuse(send)
             return
         if waits_s:
@@ -149,26 +154,3 @@ class ArrivalLimit:
 def _release(held: list[asyncio.Semaphore]) -> None:
     if held:
         held.pop().release()
-
-
-class _Refusal:
-    """The answer 429 to a request, made once: only its id differs."""
-
-    def __init__(self, rate: Rate) -> None:
-        self._placeholder = new_id("req")
-        with in_request(self._placeholder):
-            answer = problem_response(RateLimited(rate))
-        self._body = answer.content
-        headers = {**answer.headers, **rate.headers, "Cache-Control": "no-store"}
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        length = str(len(self._body)).encode()
-        self._headers.append((b"content-length", length))
-
-    async def send(self, send: Send) -> None:
-        """Sends it."""
-        request_id = new_id("req").encode()
-        headers = [*self._headers, (HEADER.lower().encode(), request_id)]
-        status = HTTPStatus.TOO_MANY_REQUESTS
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        body = self._body.replace(self._placeholder.encode(), request_id)
-        await send({"type": "http.response.body", "body": body})
