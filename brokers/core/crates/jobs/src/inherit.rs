@@ -68,7 +68,9 @@ impl Inherited {
             }
             splitter.split(batches).await?;
         }
-        let settled: Vec<_> = partitions.iter().map(|partition| partition.id()).collect();
+        // Those that went offline meanwhile keep theirs: what they have in lanes was not split.
+        let ids = partitions.iter().map(|partition| partition.id());
+        let settled: Vec<_> = ids.filter(|id| context.partitions.get(*id).is_some()).collect();
         self.extents.trim(&settled).await.map_err(JobError::Metadata)?;
         self.retire(splitter).await
     }
