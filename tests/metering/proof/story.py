@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tests.metering.proof.agents import Agents
+from tests.metering.proof.agents import LIMIT_SECONDS, Agents
 from tests.metering.proof.counting_proxy import unix_ms
 from tests.metering.proof.limits import LimitCourse
 from tests.metering.proof.load import Shape, TenantLoad
@@ -182,7 +182,15 @@ class Story:
         share = 1 / len(self.plan.versions)
         for number, version in enumerate(self.plan.versions[1:], 1):
             for name, later in zip(AGENTS, (-share / 4, share / 4), strict=True):
-                yield number * share + later, partial(self.agents.change_version, name, version)
+                before = self.plan.versions[number - 1]
+                yield number * share + later, partial(self._change_version, name, before, version)
+
+    def _change_version(self, name: str, before: int, version: int) -> None:
+        """Changes an agent's version once there are rows of the one before, however long."""
+        clock, deadline = threading.Event(), time.monotonic() + LIMIT_SECONDS
+        while not read_versions(self.usage.files()).rows[before] and time.monotonic() < deadline:
+            clock.wait(0.2)
+        self.agents.change_version(name, version)
 
     def days(self) -> list[str]:
         """Every UTC day that the run touched."""
