@@ -83,6 +83,9 @@ async fn take_messages(
             JobMessage::DeleteRecords(deletions, done) => {
                 drop(done.send(deletion::delete_records(&context, &deletions).await));
             }
+            JobMessage::Release(partitions, done) => {
+                drop(done.send(context.release(partitions).await));
+            }
             JobMessage::Drain(done) => {
                 context.end_turns().await;
                 let _ = done.send(());

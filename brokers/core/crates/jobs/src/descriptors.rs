@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -19,6 +20,9 @@ use freshet_storage::rules::{Rule, Rules};
 use freshet_wire::codec::crc32c;
 use freshet_wire::ids::{Incarnation, TopicId};
 use freshet_world::env::store::{ObjectStore, StoreError, StoreResult};
+
+/// When a round that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// The last part of a descriptor's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,7 +125,7 @@ impl Descriptors {
                 Ok(()) => None,
                 Err(error) => {
                     tracing::warn!(%error, "descriptors of topics are written later");
-                    Some(super::RETRY_AFTER)
+                    Some(RETRY_AFTER)
                 }
             };
             let again = async {

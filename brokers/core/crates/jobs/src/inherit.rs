@@ -127,6 +127,13 @@ type InheritedFile = (usize, Incarnation, LaneFile);
 async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {
     let context = splitter.context();
     let paths = context.lane_paths(lane.incarnation);
+    let disk = context.disk.as_ref();
+    let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
+    let numbers = file_numbers(&names, "wal");
+    if numbers.is_empty() {
+        // Another survivor has retired it.
+        return Ok(());
+    }
     let mut leftovers: BTreeMap<u64, Leftover> = BTreeMap::new();
     let mut keep = |head: &Head| -> Result<(), LaneError> {
         let sequence = head.header.sequence;
@@ -141,10 +148,7 @@ async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError
         Ok(())
     };
     let rules = context.sources.rules;
-    let disk = context.disk.as_ref();
     replay(disk, &paths, lane.incarnation, lane.end, rules, &mut |block| keep(&block.head)).await?;
-    let names = disk.list(&paths.folder()).await.map_err(LaneError::from)?;
-    let numbers = file_numbers(&names, "wal");
     // Files that were created ahead of use are removed first: such a file alone would look like one
     // that lost its checkpoint.
     for number in numbers.iter().filter(|number| !leftovers.contains_key(number)) {

@@ -10,6 +10,7 @@ impl Kinded for JobError {
             Self::Cold(error) => error.kind(),
             Self::Metadata(_) => ErrorKind::Retry,
             Self::Records(_) => ErrorKind::Report,
+            Self::Moved => ErrorKind::Refresh,
             Self::Stopping => ErrorKind::Stop,
         }
     }

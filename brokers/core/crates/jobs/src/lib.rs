@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use freshet_partition::Sources;
 use freshet_partition::load::MissingOffsets;
 use freshet_partition::registry::Partitions;
+use freshet_partition::{Partition, Sources};
 use freshet_storage::cold::ColdError;
 use freshet_storage::lane::queue::Lane;
 use freshet_storage::lane::token::OwnerToken;
@@ -30,6 +30,7 @@ mod check;
 mod cluster;
 pub mod compact;
 pub mod deletion;
+pub mod descriptors;
 pub mod garbage;
 mod inbox;
 pub mod inherit;
@@ -67,6 +68,9 @@ pub enum JobError {
     /// Records that are to be split are damaged or missing.
     #[error(transparent)]
     Records(#[from] BadRecords),
+    /// Another broker leads a partition by now, or will at once.
+    #[error("the partition is led by another broker")]
+    Moved,
     /// The engine stops; the next incarnation goes on.
     #[error("the lane is about to end")]
     Stopping,
@@ -160,6 +164,10 @@ pub enum JobMessage {
     Inherit(Vec<inherit::DeadLane>, oneshot::Receiver<()>),
     /// Move log starts forward, and answer once that is durable. Each partition may be named once.
     DeleteRecords(Vec<deletion::DeleteBefore>, oneshot::Sender<Result<(), JobError>>),
+    /// Change the manifests of these partitions no more, which take no more batches, once
+    /// everything that was requested before this is done. Answer with those that are wholly in
+    /// objects then.
+    Release(Vec<Arc<Partition>>, oneshot::Sender<Vec<Arc<Partition>>>),
     /// Answer once everything that was requested before this is done, and change no manifest
     /// afterwards.
     Drain(oneshot::Sender<()>),

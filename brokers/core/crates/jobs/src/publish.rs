@@ -59,6 +59,9 @@ impl JobContext {
         }
         let mut changed = Vec::with_capacity(edits.len());
         for Edit { partition, change } in edits {
+            if partition.is_released() {
+                continue;
+            }
             let current = partition.manifest();
             let next = change(&current).and_then(|next| self.check_next(&current, next));
             match next {
@@ -102,6 +105,13 @@ impl JobContext {
             })?;
         }
         Ok(Some(next))
+    }
+
+    /// Lets no job change the manifests of these partitions any more, which are to be handed over.
+    /// Returns those of which the manifest has all records; the others go on as before.
+    pub(super) async fn release(&self, partitions: Vec<Arc<Partition>>) -> Vec<Arc<Partition>> {
+        let _turn = self.turns.0.lock().await;
+        partitions.into_iter().filter(|partition| partition.release()).collect()
     }
 
     /// Waits until the present turn is over and lets no other begin, because the lane is being

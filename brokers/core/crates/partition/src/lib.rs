@@ -35,12 +35,14 @@ pub mod read;
 pub mod read_faults;
 pub mod registry;
 mod stretch;
+mod tenure;
 mod times;
 pub mod timestamps;
 
 use producers::KnownProducers;
 pub use producers::ProducerCount;
 use read_faults::ReadFaults;
+use tenure::{Access, Tenure};
 
 /// What all partitions of an engine share to read records and to count.
 pub struct Sources {
@@ -152,20 +154,9 @@ struct State {
     unsplit: VecDeque<Unsplit>,
     hot: VecDeque<HotBatch>,
     access: Access,
+    tenure: Tenure,
     producers: KnownProducers,
     epochs: EpochTable,
-}
-
-/// Who may read a partition. Only while clients may, batches are kept in memory when they become
-/// durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    /// Everybody.
-    Clients,
-    /// Jobs only: its topic was deleted and may come back.
-    Hidden,
-    /// Nobody: its topic is gone, or it was taken offline. It never opens again.
-    Closed,
 }
 
 impl State {
@@ -331,6 +322,9 @@ impl Partition {
         ack: Option<AckShare>,
     ) -> Result<Staged, ResponseError> {
         let mut state = self.state.lock();
+        if state.tenure != Tenure::Leads {
+            return Err(ResponseError::NotLeaderOrFollower);
+        }
         if let Verdict::Duplicate(known) = state.producers.judge(batch.header())? {
             return Ok(self.duplicate_of(&known));
         }

@@ -8,7 +8,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::producers::KnownProducers;
-use super::{Access, Label, Partition, Sources, State, Unsplit};
+use super::tenure::{Access, Tenure};
+use super::{Label, Partition, Sources, State, Unsplit};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::LaneSpot;
 use freshet_storage::state::producers::WrittenBatch;
@@ -73,6 +74,7 @@ impl Partition {
             unsplit: std::collections::VecDeque::new(),
             hot: std::collections::VecDeque::new(),
             access: Access::Clients,
+            tenure: Tenure::Leads,
             producers,
             epochs: manifest.epochs.clone(),
             manifest,

@@ -1,6 +1,7 @@
 //! The partitions that this incarnation leads.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -15,6 +16,8 @@ use freshet_wire::ids::{PartitionId, TopicId};
 /// Whether a partition is open, or offline because its log has a hole.
 enum Place {
     Open(Arc<Partition>),
+    /// It is being handed over, or opened: nobody is served, and nobody else opens it here.
+    Held(Arc<Partition>),
     Offline(MissingOffsets),
     /// It is offline and was open before, with this manifest if it has one.
     TakenOffline(MissingOffsets, Option<ManifestRef>),
@@ -27,7 +30,7 @@ impl Place {
 
     fn missing(&self) -> Option<&MissingOffsets> {
         match self {
-            Self::Open(_) => None,
+            Self::Open(_) | Self::Held(_) => None,
             Self::Offline(missing) | Self::TakenOffline(missing, _) => Some(missing),
         }
     }
@@ -59,6 +62,42 @@ impl Partitions {
     /// Adds an open partition.
     pub fn insert(&self, partition: Arc<Partition>) {
         self.0.write().insert(partition.id(), Place::Open(partition));
+    }
+
+    /// Adds a partition that is not served yet, unless it is here in any way. Returns whether it
+    /// was added.
+    pub fn insert_held(&self, partition: &Arc<Partition>) -> bool {
+        match self.0.write().entry(partition.id()) {
+            Entry::Vacant(place) => {
+                place.insert(Place::Held(Arc::clone(partition)));
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// Serves an open partition no more, but keeps it.
+    pub fn hold(&self, partition: &Arc<Partition>) {
+        let mut places = self.0.write();
+        if let Some(place) = places.get_mut(&partition.id())
+            && place.open().is_some()
+        {
+            *place = Place::Held(Arc::clone(partition));
+        }
+    }
+
+    /// Serves a partition that was held, unless its topic is gone.
+    pub fn unhold(&self, partition: &Arc<Partition>) {
+        let mut places = self.0.write();
+        if let Some(place @ Place::Held(_)) = places.get_mut(&partition.id()) {
+            *place = Place::Open(Arc::clone(partition));
+        }
+    }
+
+    /// Closes and forgets a partition that is led no more.
+    pub fn remove(&self, partition: &Partition) {
+        self.0.write().remove(&partition.id());
+        partition.close();
     }
 
     /// Adds a partition that is offline from the start.
@@ -132,7 +171,7 @@ impl CheckpointSource for Partitions {
         let places = self.0.read();
         let named = places.iter().filter_map(|(id, place)| {
             let manifest = match place {
-                Place::Open(partition) => partition.manifest_name(),
+                Place::Open(partition) | Place::Held(partition) => partition.manifest_name(),
                 Place::Offline(_) => None,
                 Place::TakenOffline(_, manifest) => *manifest,
             };

@@ -1,18 +1,19 @@
 //! Adoption: an engine that serves takes over partitions of other brokers, which have ended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::opening::{Opened, PartitionOpener};
-use super::takeover::{Claimant, Succession, lane_end};
+use super::succession::{Succession, ends_of, lanes_of, taken_of};
+use super::takeover::Claimant;
 use super::{Engine, StartError, groups};
 use freshet_jobs::JobMessage;
 use freshet_jobs::inherit::DeadLane;
-use freshet_metadata::schema::{IncarnationRecord, PartitionRecord, Stored};
+use freshet_metadata::schema::PartitionRecord;
+use freshet_storage::lane::LaneError;
 use freshet_storage::lane::index::InstallEntry;
-use freshet_storage::lane::{LaneEnd, LaneError};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
 impl Engine {
@@ -49,30 +50,26 @@ impl Engine {
                 && !self.partitions.contains(id);
             is_left || of_dead && is_assigned(id)
         };
-        let partitions = snapshot.led_topics().flat_map(|topic| {
-            let records = topic.partitions.iter().map(|stored| &stored.record);
-            let id = |index| PartitionId::new(topic.record.id, index);
-            (0..).zip(records).map(move |(index, record)| (id(index), record))
-        });
-        let taken: Vec<_> = partitions
-            .filter(|(id, record)| is_taken(*id, record))
-            .map(|(_, record)| record)
-            .collect();
+        let taken = taken_of(&snapshot, is_taken);
         // Until somebody takes over from a leader, its lane has its last file.
         let whole = taken.iter().filter_map(|record| record.leader).collect();
         let succession = Succession {
             successor: self.incarnation,
-            lanes: lanes_of(&taken, dead, &known),
+            // Others may retire a lane that none of these needs.
+            lanes: lanes_of(&taken, &known),
             unknown_lanes: BTreeSet::new(),
         };
         let earlier = claimant.survey(&succession, &whole).await?;
-        let lanes = earlier.lanes.clone();
+        let mut ended = ends_of(dead, &known);
+        ended.extend(earlier.lanes.iter().map(|lane| (lane.incarnation, lane.end)));
+        let lanes = ended.into_iter().map(|(incarnation, end)| DeadLane { incarnation, end });
         let metadata = (self.metadata.as_ref(), self.fence);
         let (environment, settings) = (&self.environment, &self.settings);
         let opener =
             PartitionOpener::new(metadata, &self.view, environment, settings, &self.sources);
         let opened = opener.open_all(&succession, earlier, is_taken).await?;
-        self.serve(opened, lanes).await?;
+        tracing::info!(?dead, partitions = opened.len(), "took over");
+        self.serve(opened, lanes.collect()).await?;
         Ok(())
     }
 
@@ -123,22 +120,4 @@ impl Engine {
             rules: self.settings.rules,
         }
     }
-}
-
-/// The lanes that hold what was written to these partitions, and those of the incarnations that
-/// ended, as far as they are sealed.
-fn lanes_of(
-    taken: &[&PartitionRecord],
-    dead: &BTreeSet<Incarnation>,
-    known: &BTreeMap<Incarnation, Stored<IncarnationRecord>>,
-) -> BTreeMap<Incarnation, LaneEnd> {
-    let mut named = dead.clone();
-    for record in taken {
-        named.extend(record.extents.iter().map(|extent| extent.incarnation));
-    }
-    let ends = named.into_iter().filter_map(|incarnation| {
-        let record = &known.get(&incarnation)?.record;
-        Some((incarnation, lane_end(record.sealed_end?)))
-    });
-    ends.collect()
 }

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::takeover::{EarlierLanes, Succession, sealed_end};
-use super::{StartError, descriptors};
+use super::StartError;
+use super::succession::{Succession, sealed_end};
+use super::takeover::EarlierLanes;
+use freshet_jobs::descriptors;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, FoundTopic, Term};
 use freshet_metadata::schema::{Extent, PartitionRecord, TopicRecord};
 use freshet_metadata::view::Snapshot;
@@ -130,7 +132,7 @@ impl Adoption<'_> {
         let newest = self.earlier.manifests.get(&partition);
         let of_manifest = newest.map_or(0, |manifest| manifest.epoch);
         let epoch = extents.iter().map(|extent| extent.epoch).fold(of_manifest, i32::max);
-        PartitionRecord { leader: None, epoch, extents }
+        PartitionRecord { extents, ..PartitionRecord::new(None, epoch) }
     }
 }
 

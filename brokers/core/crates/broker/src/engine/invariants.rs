@@ -2,7 +2,8 @@
 
 use freshet_world::invariants::BrokenInvariant;
 
-use super::takeover::{Claim, Succession};
+use super::succession::Succession;
+use super::takeover::Claim;
 
 /// All invariants of a claim.
 ///

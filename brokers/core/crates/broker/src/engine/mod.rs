@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use freshet_configs::BrokerConfig;
 use freshet_coordinator::group::{GroupCoordinator, GroupSettings};
 use freshet_jobs::deletion::DeleteBefore;
-use freshet_jobs::{JobMessage, JobSettings};
+use freshet_jobs::{JobError, JobMessage, JobSettings};
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, Term};
 use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::MetadataError;
@@ -32,9 +32,9 @@ use freshet_world::env::Environment;
 
 mod adoption;
 pub mod configs;
-pub mod descriptors;
 pub mod freshness;
 pub mod groups;
+mod handover;
 pub mod hidden_topics;
 mod invariants;
 mod kinds;
@@ -42,6 +42,7 @@ pub mod opening;
 pub mod reading;
 mod start;
 pub mod status;
+mod succession;
 pub mod takeover;
 mod topic_jobs;
 pub mod topics;
@@ -176,7 +177,7 @@ pub struct Engine {
     /// How many slots the cluster has.
     scale: u32,
     keeper: Arc<TopicKeeper>,
-    /// Held by the adoption that goes on.
+    /// Held by the adoption or hand-over that goes on.
     adopting: tokio::sync::Mutex<()>,
     fence: Fence,
     term: Option<Term>,
@@ -235,6 +236,7 @@ impl Engine {
             // Checked, because nothing may have been written: where the log starts were there
             // already, an incarnation that was fenced gets here as well.
             Ok(Ok(())) => self.fresh().await,
+            Ok(Err(JobError::Moved)) => Err(ended),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "records were not deleted");
                 let down = self.liveness.is_down();
@@ -281,7 +283,7 @@ impl Engine {
         self.egress.close().await;
         self.egress.flush(&self.lane, self.environment.clock.as_ref(), now_ms);
         let end = self.lane.close().await?;
-        self.metadata.close_incarnation(self.fence, takeover::sealed_end(end)).await?;
+        self.metadata.close_incarnation(self.fence, succession::sealed_end(end)).await?;
         Ok(())
     }
 }

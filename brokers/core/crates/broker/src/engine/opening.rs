@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::configs::BrokerConfigs;
-use super::takeover::{EarlierLanes, Succession};
+use super::succession::Succession;
+use super::takeover::EarlierLanes;
 use super::topics::ViewedTopics;
 use super::{EngineSettings, StartError};
 use freshet_jobs::TopicFacts;
@@ -162,6 +163,17 @@ impl PartitionOpener<'_> {
                 if !is_taken(id, &stored.record) {
                     continue;
                 }
+                if stored.record.leader == Some(succession.successor) {
+                    // The answer to an earlier attempt was lost.
+                    let (topic, record) = (Arc::clone(&name), stored.record.clone());
+                    taken.push(Taken {
+                        id,
+                        topic,
+                        manifest: earlier.manifest(id, &record),
+                        record,
+                    });
+                    continue;
+                }
                 // A broken invariant fails the start: the next one reads records and lanes anew.
                 let update =
                     earlier.succession(succession, id, stored).map_err(ClusterError::from)?;
@@ -170,7 +182,7 @@ impl PartitionOpener<'_> {
                     id,
                     topic: Arc::clone(&name),
                     record: update.record.clone(),
-                    manifest: earlier.manifests.get(&id).copied(),
+                    manifest: earlier.manifest(id, &stored.record),
                 });
                 updates.push(update);
             }

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicU64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
-use super::descriptors::Descriptors;
+
 use super::freshness::Freshness;
 use super::opening::PartitionOpener;
 use super::reading::BatchReading;
@@ -21,11 +21,12 @@ use super::topic_jobs::TopicJobs;
 use super::topics::{TopicKeeper, ViewedTopics};
 use super::{Engine, EngineSettings, StartError, groups, hidden_topics};
 use freshet_coordinator::group::GroupCoordinator;
+use freshet_jobs::descriptors::Descriptors;
 use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
 use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
 use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Term};
-use freshet_metadata::schema::{ClusterRecord, PartitionRecord};
+use freshet_metadata::schema::ClusterRecord;
 use freshet_metadata::store::{MetadataStore, ScopedStore};
 use freshet_metadata::view::{Follower, MetadataView};
 use freshet_partition::read_faults::ReadFaults;
@@ -235,11 +236,13 @@ impl TakenOver {
         };
         // First the claim: it fences and seals the earlier lanes, so that what is read of them
         // below cannot grow any more.
-        let claim = claimant.claim().await?;
+        let mut claim = claimant.claim().await?;
         // Only now the image: an earlier incarnation can change nothing of it since the claim.
         let (mut view, _) = MetadataView::open(Arc::clone(&scoped)).await?;
+        let snapshot = view.snapshot();
+        claim.succeed_what_others_took(&snapshot);
         let succession = &claim.succession;
-        let whole = claim.lanes_to_be_whole(cluster.scale, &view.snapshot());
+        let whole = claim.lanes_to_be_whole(cluster.scale, &snapshot);
         let earlier = claimant.survey(succession, &whole).await?;
         let liveness = Liveness::default();
         let objects = Arc::clone(&environment.bucket);
@@ -266,10 +269,7 @@ impl TakenOver {
             settings,
             &sources,
         );
-        let is_taken = |_, record: &PartitionRecord| {
-            record.leader.is_none_or(|leader| !claim.peers.contains(&leader))
-        };
-        for opened in opener.open_all(succession, earlier, is_taken).await? {
+        for opened in opener.open_all(succession, earlier, claim.takes()).await? {
             opened.register(&partitions);
         }
         claimant.register_unknown_lanes(&claim).await?;
@@ -440,6 +440,9 @@ impl TakenOver {
             sources: Arc::clone(&self.sources),
             rules: self.viewed_topics(settings),
             clock: Arc::clone(&environment.clock),
+            store: Arc::clone(&self.objects),
+            cluster: settings.cluster.clone(),
+            again: Notify::new(),
             changes,
         }
     }

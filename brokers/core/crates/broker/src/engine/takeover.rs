@@ -10,10 +10,11 @@ use futures::stream::{self, StreamExt};
 
 use super::StartError;
 use super::invariants::check_claim;
+use super::succession::{Succession, lane_end, lanes_of, sealed_end, taken_of};
 use freshet_jobs::inherit::DeadLane;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
 use freshet_metadata::schema::{
-    BrokerPlace, Extent, IncarnationRecord, IncarnationState, PartitionRecord, SealedEnd, Stored,
+    BrokerPlace, Extent, IncarnationRecord, IncarnationState, PartitionRecord, Stored,
 };
 use freshet_metadata::view::Snapshot;
 use freshet_partition::load::TailBatch;
@@ -37,16 +38,6 @@ use freshet_world::invariants::{BrokenInvariant, expect_held};
 /// How many lane folders are listed at the same time: each listing is a round trip to the shared
 /// file system, and a cluster that was restarted often has many lanes.
 const LISTS_AT_ONCE: usize = 32;
-
-/// Converts the end of a lane from its form in the metadata store.
-pub(super) fn lane_end(end: SealedEnd) -> LaneEnd {
-    LaneEnd { file: end.file, sequence: end.sequence }
-}
-
-/// Converts the end of a lane to its form in the metadata store.
-pub(super) fn sealed_end(end: LaneEnd) -> SealedEnd {
-    SealedEnd { file: end.file, sequence: end.sequence }
-}
 
 /// An incarnation that is about to take over, and what it needs for that.
 pub struct Claimant<'a> {
@@ -82,35 +73,23 @@ pub struct Claim {
     pub peers: BTreeSet<Incarnation>,
 }
 
-/// The lanes whose partitions an incarnation takes over.
-pub struct Succession {
-    /// The incarnation that takes over.
-    pub successor: Incarnation,
-    /// The end of each lane.
-    pub lanes: BTreeMap<Incarnation, LaneEnd>,
-    /// Those of them that the metadata store did not know. There are some only where it was
-    /// restored from a backup.
-    pub unknown_lanes: BTreeSet<Incarnation>,
-}
-
-impl Succession {
-    /// How far the true leader epoch of a partition may be above the highest epoch that storage and
-    /// the metadata store name, where they name `leader` as its last leader; `None` on overflow.
-    ///
-    /// It is 0 unless the metadata store was restored from a backup. Then incarnations that it does
-    /// not know may have led the partition without writing a batch of it, or their lanes may have
-    /// been removed, so that no block names their epochs. Each incarnation raises the epoch by one
-    /// at most, so the number of incarnations after `leader` is a safe bound.
-    fn epochs_unnamed(&self, leader: Option<Incarnation>) -> Option<i32> {
-        if self.unknown_lanes.is_empty() {
-            return Some(0);
-        }
-        let known = leader.map_or(0, |leader| leader.0);
-        i32::try_from(self.successor.0.saturating_sub(known.saturating_add(1))).ok()
-    }
-}
-
 impl Claim {
+    /// Whether a start takes a partition over: where nobody leads it, or one that it ended. A
+    /// leader that it does not know was started since the claim.
+    pub fn takes(&self) -> impl Fn(PartitionId, &PartitionRecord) -> bool {
+        |_, record| record.leader.is_none_or(|leader| self.succession.lanes.contains_key(&leader))
+    }
+
+    /// Adds the lanes of peers that ended since the claim, as far as an earlier incarnation took
+    /// over from them before it ended itself.
+    pub fn succeed_what_others_took(&mut self, snapshot: &Snapshot) {
+        let taken = taken_of(snapshot, self.takes());
+        let lanes = lanes_of(&taken, &snapshot.incarnations);
+        for (lane, end) in lanes {
+            self.succession.lanes.entry(lane).or_insert(end);
+        }
+    }
+
     /// The lanes that must have their last file: in a cluster of one slot the newest one with
     /// blocks, whose partitions nobody took over yet. Among several brokers a lane of any number
     /// may be that of a partition's leader. Who that is, nobody knows of metadata that was restored
@@ -534,11 +513,18 @@ impl EarlierLanes {
         }
         record.extents.sort_by_key(|extent| extent.epoch);
         let of_extents = record.extents.iter().map(|extent| extent.epoch).max();
-        let of_manifest = self.manifests.get(&partition).map(|manifest| manifest.epoch);
+        let of_manifest = self.manifest(partition, &record).map(|manifest| manifest.epoch);
         record.epoch = record.epoch.max(of_extents.unwrap_or(0)).max(of_manifest.unwrap_or(0));
         record.epoch = record.epoch.checked_add(succession.epochs_unnamed(record.leader)?)?;
         let ends = |incarnation| succession.lanes.get(&incarnation).map(|end| sealed_end(*end));
         record.led_by(succession.successor, ends)
+    }
+
+    /// The manifest that counts of a partition, as lanes or its record name it.
+    pub fn manifest(&self, id: PartitionId, record: &PartitionRecord) -> Option<ManifestRef> {
+        let handed = record.manifest;
+        let handed = handed.map(|it| ManifestRef { epoch: it.epoch, number: it.number });
+        self.manifests.get(&id).copied().max(handed)
     }
 
     /// Removes and returns the batches of a partition that its extents cover, in the order of the

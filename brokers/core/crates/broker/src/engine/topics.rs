@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::StartError;
@@ -18,14 +18,18 @@ use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::Extents;
 use freshet_jobs::retention::LogRules;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
-use freshet_metadata::schema::{IncarnationRecord, Retention, Stored};
+use freshet_metadata::schema::{IncarnationRecord, ManifestName, Retention, Stored};
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
 use freshet_partition::registry::Partitions;
 use freshet_partition::{Partition, Sources};
+use freshet_storage::cold::ColdError;
 use freshet_storage::cold::manifest::Manifest;
-use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
+use freshet_storage::lane::LaneError;
+use freshet_storage::names::ManifestRef;
+use freshet_wire::ids::{Epoch, Incarnation, PartitionId, TopicId};
 use freshet_world::env::Clock;
+use freshet_world::env::store::ObjectStore;
 
 /// How long [`Extents::trim`] waits for the image to show what its own broker wrote. It is
 /// usually there within milliseconds; after this time the trim fails and is tried again.
@@ -47,6 +51,12 @@ pub struct TopicKeeper {
     pub rules: Arc<dyn TopicFacts>,
     /// The wall clock, by which records expire.
     pub clock: Arc<dyn Clock>,
+    /// The object store that holds the manifests.
+    pub store: Arc<dyn ObjectStore>,
+    /// The cluster's prefix in it.
+    pub cluster: String,
+    /// Asks for another look at all partitions.
+    pub again: Notify,
     /// Counts how often the open partitions were brought in step, for those who wait for a topic.
     pub changes: watch::Sender<u64>,
 }
@@ -74,6 +84,7 @@ impl TopicKeeper {
                     }
                     Err(_) => return,
                 },
+                () = self.again.notified() => failed = self.reconcile(None, &opened).await,
                 () = retry => failed = self.reconcile(None, &opened).await,
             }
         }
@@ -154,7 +165,7 @@ impl TopicKeeper {
                 Some(leader) if leader == self.fence.incarnation => {
                     // What others wrote of it is loaded by whoever takes it over.
                     if record.extents.iter().all(|extent| extent.incarnation == leader) {
-                        epochs.insert(partition, record.epoch);
+                        epochs.insert(partition, (record.epoch, record.manifest));
                     }
                 }
                 Some(_) => {}
@@ -169,23 +180,65 @@ impl TopicKeeper {
         let requested_epochs: BTreeMap<_, _> =
             unled.iter().map(|update| (update.partition, update.record.epoch)).collect();
         let taken = self.metadata.take_over(self.fence, unled).await?;
-        epochs.extend(
-            taken.updated.iter().map(|(partition, _)| (*partition, requested_epochs[partition])),
-        );
-        for (id, epoch) in epochs {
+        self.view.wait_for(taken.revision).await.map_err(|_| self.closed())?;
+        epochs.extend(taken.updated.iter().map(|(id, _)| (*id, (requested_epochs[id], None))));
+        for (id, (epoch, handed)) in epochs {
             let opening = Opening {
                 id,
                 topic: topic.record.name.as_str().into(),
                 epoch,
-                manifest: Arc::new(Manifest::empty(id)),
+                manifest: self.manifest(id, handed).await?,
                 tail: Vec::new(),
                 producers_since_ms: i64::MIN,
             };
             let partition = Partition::open(opening, Arc::clone(&self.sources))?;
-            self.partitions.insert(Arc::clone(&partition));
-            opened(partition);
+            if let (Some(_), Some(rules)) = (handed, self.rules.rules(id.topic)) {
+                rules.hide_expired(&partition, self.clock.now_ms());
+            }
+            // While this worked, the partition may have been handed over, or come back since.
+            if self.partitions.insert_held(&partition) {
+                if self.is_led(id, epoch) {
+                    self.partitions.unhold(&partition);
+                    opened(partition);
+                } else {
+                    self.partitions.remove(&partition);
+                    self.look_again();
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Whether the image shows this incarnation as the leader of a partition under an epoch.
+    fn is_led(&self, id: PartitionId, epoch: Epoch) -> bool {
+        let snapshot = self.view.snapshot();
+        let stored = snapshot.led_topic(id.topic).and_then(|topic| topic.partition(id.index));
+        stored.is_some_and(|stored| {
+            stored.record.leader == Some(self.fence.incarnation) && stored.record.epoch == epoch
+        })
+    }
+
+    /// Has all partitions looked at again.
+    pub fn look_again(&self) {
+        self.again.notify_one();
+    }
+
+    fn closed(&self) -> LaneError {
+        LaneError::Closed(self.fence.incarnation)
+    }
+
+    /// The manifest with which a partition was handed over; an empty one for a new partition.
+    async fn manifest(
+        &self,
+        id: PartitionId,
+        handed: Option<ManifestName>,
+    ) -> Result<Arc<Manifest>, StartError> {
+        let Some(ManifestName { epoch, number }) = handed else {
+            return Ok(Arc::new(Manifest::empty(id)));
+        };
+        let key = Manifest::key(&self.cluster, id, ManifestRef { epoch, number });
+        let bytes = self.store.get(&key).await.map_err(ColdError::from)?;
+        Ok(Arc::new(Manifest::decode(&bytes)?))
     }
 }
 

@@ -1,13 +1,16 @@
-//! Several engines of one cluster on a real folder: survivors take over what one led that ended.
+//! Several engines of one cluster on a real folder: survivors take over what one led that ended,
+//! and a live one hands over what it leads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use freshet_broker::engine::{Engine, EngineSettings};
+use freshet_broker::engine::{Engine, EngineSettings, StartError};
 use freshet_metadata::SqliteStore;
+use freshet_metadata::cluster::ClusterError;
 use freshet_partition::Partition;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, ValidatedBatch};
+use kafka_protocol::ResponseError;
 
 use crate::fixture::{Cluster, append, create_topic, open, read_all};
 use crate::lane_fixture::{eventually, produced};
@@ -206,5 +209,70 @@ async fn an_adopted_topic_is_closed_where_it_is_deleted() {
     assert_eq!(leads(&first, topic), [0, 1, 2, 3]);
     first.metadata.delete_topic(first.fence(), "t", None, 0).await.unwrap();
     eventually("it is closed", async || leads(&first, topic).is_empty()).await;
+    first.stop().await;
+}
+
+/// Waits until an engine leads exactly these partitions.
+async fn assert_leads(engine: &Engine, topic: TopicId, indexes: &[i32]) {
+    eventually("the partitions are led", async || leads(engine, topic) == indexes).await;
+}
+
+#[tokio::test]
+async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
+    let brokers = Brokers::new().await;
+    let (first, second) = (brokers.start(0).await, brokers.start(1).await);
+    let topic = create_topic(&first, "t", PARTITIONS, FOREVER).await;
+    for index in 0..2 {
+        append_batches(&first, topic, index, 0..10).await;
+    }
+    let ids: Vec<_> = (0..3).map(|index| PartitionId::new(topic, index)).collect();
+    let old = open(&first, topic, 0);
+    assert_eq!(first.hand_over(&ids, second.incarnation).await.unwrap(), ids);
+    assert_leads(&first, topic, &[3]).await;
+    assert_leads(&second, topic, &[0, 1, 2]).await;
+    // Who still has the partition is refused.
+    let late = ValidatedBatch::trusted(batch(0, 10).build()).unwrap();
+    let refused = old.stage(&first.lane, late, &"User:alice".into(), 0).unwrap_err();
+    assert_eq!(refused, ResponseError::NotLeaderOrFollower);
+    for index in 0..3 {
+        // The first of these is a retry, which the successor knows.
+        let begun = if index == 2 { 0 } else { 9 };
+        append_batches(&second, topic, index, begun..20).await;
+        assert_holds(&open(&second, topic, index), index, 20).await;
+    }
+    assert_eq!(second.hand_over(&ids[..1], first.incarnation).await.unwrap(), ids[..1]);
+    assert_leads(&first, topic, &[0, 3]).await;
+    append_batches(&first, topic, 0, 19..30).await;
+    // Both ways a takeover finds the manifest: by the record, or by the leader's lane.
+    let of_second = dead(&[&second]);
+    drop(second);
+    first.adopt(&of_second, |_| true).await.unwrap();
+    for (index, batches) in [(0, 30), (1, 20), (2, 20)] {
+        assert_holds(&open(&first, topic, index), index, batches).await;
+    }
+    drop(first);
+    let again = brokers.start(0).await;
+    for (index, batches) in [(0, 30), (1, 20), (2, 20)] {
+        assert_holds(&open(&again, topic, index), index, batches).await;
+    }
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_handed_to_a_broker_that_has_ended() {
+    let brokers = Brokers::new().await;
+    let (first, second) = (brokers.start(0).await, brokers.start(1).await);
+    let topic = create_topic(&first, "t", PARTITIONS, FOREVER).await;
+    append_batches(&first, topic, 0, 0..10).await;
+    second.stop().await;
+    let ids = [PartitionId::new(topic, 0), PartitionId::new(topic, 1)];
+    let refused = first.hand_over(&ids, second.incarnation).await;
+    assert!(matches!(
+        refused,
+        Err(StartError::Metadata(ClusterError::Fenced(ended))) if ended == second.incarnation
+    ));
+    // It goes on as before.
+    append_batches(&first, topic, 0, 9..20).await;
+    assert_holds(&open(&first, topic, 0), 0, 20).await;
     first.stop().await;
 }

@@ -53,6 +53,8 @@ pub enum Ask {
     Scale(u32),
     /// Take over a share of what a broker of another slot leads.
     Adopt(Order),
+    /// Hand partitions of a topic over to another incarnation.
+    HandOver { topic: String, indexes: Vec<i32>, to: u64 },
 }
 
 /// A controller's order after the death of a broker. It may come late: another broker may have the
@@ -123,6 +125,8 @@ pub struct Status {
     pub incarnation: AtomicU64,
     /// How often it took over from a broker of another slot.
     pub adoptions: AtomicU64,
+    /// How many partitions it handed over.
+    pub moves: AtomicU64,
     pub leading: AtomicBool,
     pub ended: AtomicBool,
     pub reason: Mutex<String>,
@@ -269,6 +273,9 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
             adopt(engine, status, order).await;
             Ok(Answer::Created)
         }
+        Ask::HandOver { topic, indexes, to } => {
+            hand_over(engine, status, &topic, indexes, Incarnation(to)).await
+        }
         Ask::Create { topic, partitions, configs } => {
             let new = NewTopic {
                 name: topic.clone(),
@@ -291,21 +298,38 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
 
 /// Tries until it has its share, or its end.
 async fn adopt(engine: &Engine, status: &Status, order: Order) {
+    let dead = match order.dead {
+        0 => engine.metadata.slots().await.ok().and_then(|slots| slots.get(&order.slot).copied()),
+        known => Some(Incarnation(known)),
+    };
+    let Some(dead) = dead else { return };
     while !engine.liveness.is_down() {
-        let dead = match order.dead {
-            0 => {
-                engine.metadata.slots().await.ok().and_then(|slots| slots.get(&order.slot).copied())
+        match engine.adopt(&BTreeSet::from([dead]), |id| order.assigns(id)).await {
+            Ok(()) => {
+                status.adoptions.fetch_add(1, Ordering::Relaxed);
+                return;
             }
-            known => Some(Incarnation(known)),
-        };
-        if let Some(dead) = dead
-            && engine.adopt(&BTreeSet::from([dead]), |id| order.assigns(id)).await.is_ok()
-        {
-            status.adoptions.fetch_add(1, Ordering::Relaxed);
-            return;
+            Err(error) => tracing::warn!(%error, %dead, "did not take over yet"),
         }
         tokio::time::sleep(RETRY_AFTER).await;
     }
+}
+
+async fn hand_over(
+    engine: &Engine,
+    status: &Status,
+    topic: &str,
+    indexes: Vec<i32>,
+    to: Incarnation,
+) -> Result<Answer, ResponseError> {
+    let topics = engine.view.topics();
+    let topic = topics.by_name(topic).ok_or(ResponseError::UnknownTopicOrPartition)?;
+    let id = |index| PartitionId::new(topic.record.id, index);
+    let partitions: Vec<_> = indexes.into_iter().map(id).collect();
+    let given = engine.hand_over(&partitions, to).await;
+    let given = given.map_err(|_| ResponseError::UnknownServerError)?;
+    status.moves.fetch_add(given.len() as u64, Ordering::Relaxed);
+    Ok(Answer::Created)
 }
 
 async fn fetch(

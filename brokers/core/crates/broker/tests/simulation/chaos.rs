@@ -43,6 +43,8 @@ pub enum Fault {
     Race,
     /// A byte of a block that was durable flips, once, and the broker dies.
     Rot,
+    /// A broker is to hand a topic's partitions over to another one, as far as it leads them.
+    Move,
     /// The metering agent has recorded all lanes whose records are split, so that brokers may
     /// remove them.
     Metered,
@@ -131,6 +133,7 @@ impl Profile {
         let mut profile = Self { slots: 3, pause_ms_max: 150, ..Self::everything() };
         // No start of one broker finds out that the metadata store was restored while others run.
         profile.faults.retain(|fault| *fault != Fault::RestoredMetadata);
+        profile.faults.extend([Fault::Move; 30]);
         profile
     }
 

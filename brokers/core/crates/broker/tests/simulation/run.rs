@@ -87,6 +87,8 @@ pub struct Totals {
     pub takeovers: u64,
     /// How often survivors took over from a broker of another slot.
     pub adoptions: u64,
+    /// How many partitions were handed over.
+    pub moves: u64,
     pub split_reads: u64,
     pub faults: u64,
     pub metered: u64,
@@ -102,6 +104,7 @@ impl Totals {
         self.acked += other.acked;
         self.takeovers += other.takeovers;
         self.adoptions += other.adoptions;
+        self.moves += other.moves;
         self.split_reads += other.split_reads;
         self.faults += other.faults;
         self.metered += other.metered;
@@ -248,7 +251,7 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
     simulation.live_through(profile);
     simulation.calm_down();
     simulation.conclude();
-    simulation.brokers.clone().iter().for_each(|broker| simulation.count_adoptions(broker));
+    simulation.brokers.clone().iter().for_each(|broker| simulation.count_changes(broker));
     simulation.totals.reused_files = simulation.world.disk.reused_files();
     simulation.totals.rotted = u64::from(simulation.rotted);
     simulation.totals.refused = u64::from(simulation.refused);
@@ -283,12 +286,13 @@ impl Simulation {
             let oldest = self.brokers.iter().position(|broker| broker.slot == slot);
             let oldest = self.brokers.remove(oldest.expect("there are several"));
             self.end_host(oldest.host);
-            self.count_adoptions(&oldest);
+            self.count_changes(&oldest);
         }
     }
 
-    fn count_adoptions(&mut self, broker: &BrokerHandle) {
+    fn count_changes(&mut self, broker: &BrokerHandle) {
         self.totals.adoptions += broker.status.adoptions.load(Ordering::Relaxed);
+        self.totals.moves += broker.status.moves.load(Ordering::Relaxed);
     }
 
     fn end_host(&mut self, host: HostId) {
@@ -544,8 +548,25 @@ impl Simulation {
                 self.start_broker(slot);
             }
             Fault::Metered => self.meter(),
+            Fault::Move => self.move_topic(slot),
         }
         self.keep();
+    }
+
+    /// Has all others hand what they lead of a topic over to the broker of a slot.
+    fn move_topic(&mut self, to: u32) {
+        let topics = TOPICS.iter().chain([&OFFSETS]);
+        let topics: Vec<_> = topics.map(|topic| (topic.name, topic.partitions)).collect();
+        let at = usize::try_from(self.random.below(topics.len() as u64)).expect("few");
+        let (topic, partitions) = topics[at];
+        let successor = self.current(to).status.incarnation.load(Ordering::Relaxed);
+        for slot in (0..self.slots).filter(|slot| *slot != to) {
+            let (topic, indexes) = (topic.to_owned(), (0..partitions).collect());
+            let ask = Ask::HandOver { topic, indexes, to: successor };
+            let (reply, _) = oneshot::channel();
+            // It may be gone.
+            let _ = self.current(slot).mailbox.send(Envelope { ask, reply });
+        }
     }
 
     /// Marks every lane of which only indexes are left.
@@ -636,6 +657,7 @@ impl Simulation {
                 || Ask::Latest { topic: topic.clone(), index: 0 },
             );
             if answer.is_none() {
+                self.note_leaders();
                 self.checker.violate(format!("topic {topic} exists, and nobody leads it"));
             }
         }

@@ -1,11 +1,14 @@
 //! Leaders and extents of partitions.
 
-use super::{ClusterError, ClusterMetadata, Fence, MetadataError, Step, batches, transaction_of};
-use crate::schema::invariants::{check_takeover, check_trim};
+use super::{
+    ClusterError, ClusterMetadata, Fence, MetadataError, Step, batches, compare_revision,
+    transaction_of,
+};
+use crate::schema::invariants::{check_hand_over, check_takeover, check_trim};
 use crate::schema::keys::partitions_of;
-use crate::schema::{Key, PartitionRecord, SchemaError, Stored};
-use crate::store::Expected;
-use freshet_wire::ids::{PartitionId, TopicId};
+use crate::schema::{IncarnationRecord, Key, PartitionRecord, SchemaError, Stored};
+use crate::store::{Compare, Expected};
+use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_world::invariants::BrokenInvariant;
 
 /// A new record for a partition, which keeps every invariant towards the one that it replaces. One
@@ -33,6 +36,19 @@ impl PartitionUpdate {
         record: PartitionRecord,
     ) -> Result<Self, BrokenInvariant> {
         check_takeover(&stored.record, &record)?;
+        Ok(Self { partition, revision: stored.revision, record })
+    }
+
+    /// A hand-over by the leader: `record` names its successor ([`PartitionRecord::handed_to`]).
+    ///
+    /// # Errors
+    /// The invariant that it would break.
+    pub fn hand_over(
+        partition: PartitionId,
+        stored: &Stored<PartitionRecord>,
+        record: PartitionRecord,
+    ) -> Result<Self, BrokenInvariant> {
+        check_hand_over(&stored.record, &record)?;
         Ok(Self { partition, revision: stored.revision, record })
     }
 
@@ -109,6 +125,31 @@ impl ClusterMetadata {
         self.update_partitions(fence, updates).await
     }
 
+    /// Hands partitions over from the caller to a live incarnation.
+    ///
+    /// # Errors
+    /// As [`ClusterMetadata::take_over`]; [`ClusterError::Fenced`] also where the successor has
+    /// ended.
+    pub async fn hand_over(
+        &self,
+        fence: Fence,
+        successor: (Incarnation, &Stored<IncarnationRecord>),
+        updates: Vec<PartitionUpdate>,
+    ) -> Result<Updated, ClusterError> {
+        let (incarnation, seen) = successor;
+        let key = Key::Incarnation(incarnation);
+        let is_live = compare_revision(&key, seen.revision);
+        let updated = self.update_partitions_where(fence, Some(is_live), updates).await;
+        updated.map_err(|error| match error {
+            ClusterError::Store(MetadataError::Conflict { key: changed })
+                if changed == key.to_string() =>
+            {
+                ClusterError::Fenced(incarnation)
+            }
+            error => error,
+        })
+    }
+
     /// Drops extents that a manifest covers. An update whose record names another leader than the
     /// caller is lost: only the leader knows what is covered.
     ///
@@ -131,6 +172,15 @@ impl ClusterMetadata {
         fence: Fence,
         updates: Vec<PartitionUpdate>,
     ) -> Result<Updated, ClusterError> {
+        self.update_partitions_where(fence, None, updates).await
+    }
+
+    async fn update_partitions_where(
+        &self,
+        fence: Fence,
+        holds: Option<Compare>,
+        updates: Vec<PartitionUpdate>,
+    ) -> Result<Updated, ClusterError> {
         let mut result = Updated::default();
         let mut steps = Vec::with_capacity(updates.len());
         let mut partitions = Vec::with_capacity(updates.len());
@@ -144,7 +194,8 @@ impl ClusterMetadata {
         for batch in batches(steps) {
             let mut pending: Vec<(PartitionId, Step)> = partitions.by_ref().zip(batch).collect();
             while !pending.is_empty() {
-                let transaction = transaction_of(pending.iter().map(|(_, step)| step));
+                let mut transaction = transaction_of(pending.iter().map(|(_, step)| step));
+                transaction.compares.extend(holds.clone());
                 match self.commit(Some(fence), transaction).await {
                     Ok(revision) => {
                         let updated = pending.drain(..).map(|(partition, _)| (partition, revision));

@@ -17,6 +17,16 @@ pub fn check_takeover(before: &PartitionRecord, after: &PartitionRecord) -> Held
     only_the_leaders_extent_is_open(after)
 }
 
+/// All invariants of a hand-over by the leader of `before`: `after` is to replace it.
+///
+/// # Errors
+/// The first one that does not hold.
+pub fn check_hand_over(before: &PartitionRecord, after: &PartitionRecord) -> Held {
+    the_epoch_rises(before, after)?;
+    only_the_leaders_extent_is_open(after)?;
+    a_hand_over_leaves_no_extent(before, after)
+}
+
 /// All invariants of forgetting extents whose records are in objects: `after` is to replace
 /// `before`.
 ///
@@ -68,6 +78,19 @@ fn only_the_leaders_extent_is_open(after: &PartitionRecord) -> Held {
         None => Ok(()),
         Some(open) => Err(BrokenInvariant::new(NAME, format_args!("{open:?} is open, too"))),
     }
+}
+
+/// Only who leads a partition alone hands it over: its own extent is the only one, and the
+/// successor's is the only one afterwards. What another extent names would be read by nobody.
+fn a_hand_over_leaves_no_extent(before: &PartitionRecord, after: &PartitionRecord) -> Held {
+    let own = |record: &PartitionRecord| {
+        record.extents.iter().all(|extent| Some(extent.incarnation) == record.leader)
+    };
+    if own(before) && own(after) && after.manifest >= before.manifest {
+        return Ok(());
+    }
+    let what = format_args!("{before:?} → {after:?}");
+    Err(BrokenInvariant::new("a_hand_over_leaves_no_extent", what))
 }
 
 /// Forgetting extents changes neither leader nor epoch, and adds no extent: it is no takeover, and
@@ -131,6 +154,17 @@ mod tests {
 
     fn broken(held: Held) -> &'static str {
         held.unwrap_err().invariant
+    }
+
+    #[test]
+    fn a_hand_over_leaves_nothing_behind() {
+        let handed = led().handed_to(Incarnation(2), None).unwrap();
+        check_hand_over(&led(), &handed).unwrap();
+        // An extent of another lane would be read by nobody.
+        let later = taken_over().handed_to(Incarnation(3), None).unwrap();
+        assert_eq!(broken(check_hand_over(&taken_over(), &later)), "a_hand_over_leaves_no_extent");
+        let same = PartitionRecord { epoch: 3, ..handed };
+        assert_eq!(broken(check_hand_over(&led(), &same)), "the_epoch_rises");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod changes;
 pub mod invariants;
 pub mod keys;
 pub mod limits;
+pub mod partition;
 pub mod quotas;
 pub mod records;
 pub mod retention;
@@ -23,12 +24,13 @@ pub mod traffic;
 pub use changes::ChangeRecord;
 pub use keys::{ConfigScope, Key};
 pub use limits::{AdditionRecord, LimitsRecord, Table};
+pub use partition::{Extent, ManifestName, PartitionRecord};
 pub use quotas::{QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, QuotaValues};
 pub use records::{
     AclRecord, BrokerConfigRecord, BrokerPlace, ClusterRecord, Configs, ControllerTerm,
-    CounterRecord, DeletedTopicRecord, Extent, HiddenTopicRecord, IncarnationRecord,
-    IncarnationState, PartitionRecord, ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord,
-    SealedEnd, SlotRecord, TopicNameRecord, TopicRecord,
+    CounterRecord, DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, IncarnationState,
+    ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd, SlotRecord, TopicNameRecord,
+    TopicRecord,
 };
 pub use retention::{Exclusion, Retention, RetentionHistory};
 pub use traffic::{RefusalRecord, ThrottleRecord, TrafficLimit};

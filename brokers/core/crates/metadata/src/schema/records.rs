@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Record, RetentionHistory};
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
-use freshet_wire::ids::{Epoch, Incarnation, TopicId};
+use freshet_wire::ids::{Incarnation, TopicId};
 
 /// Configurations that were set, by Kafka's name; defaults are not stored.
 pub type Configs = BTreeMap<String, String>;
@@ -365,83 +365,6 @@ impl Record for HiddenTopicRecord {
     }
 }
 
-/// A lane in which data of a partition may lie that no manifest covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
-    /// The leader epoch under which it was written.
-    pub epoch: Epoch,
-    /// The incarnation whose lane it is.
-    pub incarnation: Incarnation,
-    /// Where the lane ends; `None` while the incarnation may still write.
-    pub end: Option<SealedEnd>,
-}
-
-/// `partition/<topic id>/<index>`: who leads a partition, and where its unsplit data lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionRecord {
-    /// The leader; `None` before the first.
-    pub leader: Option<Incarnation>,
-    /// Kafka's leader epoch. Never goes back.
-    pub epoch: Epoch,
-    /// By ascending epoch.
-    pub extents: Vec<Extent>,
-}
-
-impl PartitionRecord {
-    /// A partition without data. A leader has its lane as the first extent from the start, so that
-    /// no data can lie where the record does not say.
-    #[must_use]
-    pub fn new(leader: Option<Incarnation>, epoch: Epoch) -> Self {
-        let extents = leader.map(|incarnation| Extent { epoch, incarnation, end: None });
-        Self { leader, epoch, extents: extents.into_iter().collect() }
-    }
-
-    /// The same partition led by another incarnation, under the next epoch. `end_of` returns the
-    /// ends of lanes; an extent without an end gets the one that it returns.
-    ///
-    /// `None` where the epochs are used up, after 2³¹ leaders.
-    #[must_use]
-    pub fn led_by(
-        &self,
-        leader: Incarnation,
-        end_of: impl Fn(Incarnation) -> Option<SealedEnd>,
-    ) -> Option<Self> {
-        let epoch = self.epoch.checked_add(1)?;
-        let ended = |extent: &Extent| {
-            let end = extent.end.or_else(|| end_of(extent.incarnation));
-            Extent { end, ..*extent }
-        };
-        let mut extents: Vec<Extent> = self.extents.iter().map(ended).collect();
-        extents.push(Extent { epoch, incarnation: leader, end: None });
-        Some(Self { leader: Some(leader), epoch, extents })
-    }
-
-    /// The same record without the extents that a manifest covers.
-    #[must_use]
-    pub fn without_extents(&self, covered: impl Fn(&Extent) -> bool) -> Self {
-        let extents = self.extents.iter().filter(|extent| !covered(extent)).copied().collect();
-        Self { extents, ..self.clone() }
-    }
-}
-
-impl Record for PartitionRecord {
-    const KIND: &'static str = "partition";
-
-    fn check(&self) -> Result<(), String> {
-        if self.epoch < 0 {
-            return Err(format!("epoch {}", self.epoch));
-        }
-        let mut last = -1;
-        for extent in &self.extents {
-            if extent.epoch <= last || extent.epoch > self.epoch {
-                return Err(format!("an extent of epoch {} behind {last}", extent.epoch));
-            }
-            last = extent.epoch;
-        }
-        Ok(())
-    }
-}
-
 /// `config/broker/<slot>` or `config/broker/default`: configurations of brokers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokerConfigRecord {
@@ -509,27 +432,6 @@ impl Record for ProducerIdRecord {
 mod tests {
     use super::*;
 
-    fn end(file: u64) -> SealedEnd {
-        SealedEnd { file, sequence: file * 10 }
-    }
-
-    #[test]
-    fn takeover_closes_the_old_extent_and_opens_the_next_epoch() {
-        let record = PartitionRecord::new(Some(Incarnation(1)), 0);
-        let record = record.led_by(Incarnation(4), |_| Some(end(7))).unwrap();
-        assert_eq!((record.leader, record.epoch), (Some(Incarnation(4)), 1));
-        let extents = [
-            Extent { epoch: 0, incarnation: Incarnation(1), end: Some(end(7)) },
-            Extent { epoch: 1, incarnation: Incarnation(4), end: None },
-        ];
-        assert_eq!(record.extents, extents);
-        record.check().unwrap();
-        // An end that is set is not replaced.
-        let again = record.led_by(Incarnation(5), |_| Some(end(9))).unwrap();
-        assert_eq!(again.extents[0].end, Some(end(7)));
-        assert_eq!(again.extents[1].end, Some(end(9)));
-    }
-
     #[test]
     fn the_decoy_secret_is_in_no_debug_output() {
         let decoy_secret = URL_SAFE_NO_PAD.encode([7; 32]);
@@ -544,32 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_without_a_leader_has_no_extent() {
-        assert_eq!(PartitionRecord::new(None, 0).extents, []);
-    }
-
-    #[test]
-    fn covered_extents_go() {
-        let record = PartitionRecord::new(Some(Incarnation(1)), 0);
-        let record = record.led_by(Incarnation(2), |_| Some(end(1))).unwrap();
-        let trimmed = record.without_extents(|extent| extent.epoch < 1);
-        assert_eq!(trimmed.extents, record.extents[1..]);
-        assert_eq!(trimmed.epoch, record.epoch);
-    }
-
-    #[test]
-    fn epochs_never_wrap() {
-        assert_eq!(PartitionRecord::new(None, i32::MAX).led_by(Incarnation(1), |_| None), None);
-    }
-
-    #[test]
-    fn records_that_contradict_themselves_are_refused() {
-        let extent = |epoch| Extent { epoch, incarnation: Incarnation(1), end: None };
-        let partition = |epoch, extents| PartitionRecord { leader: None, epoch, extents };
-        assert!(partition(-1, vec![]).check().is_err());
-        assert!(partition(1, vec![extent(2)]).check().is_err());
-        assert!(partition(2, vec![extent(1), extent(1)]).check().is_err());
-        assert!(partition(2, vec![extent(0), extent(2)]).check().is_ok());
+    fn incarnations_that_contradict_themselves_are_refused() {
         let mut incarnation = IncarnationRecord {
             state: IncarnationState::Sealed,
             slot: 0,
@@ -580,7 +457,7 @@ mod tests {
             host: String::new(),
         };
         assert!(incarnation.check().is_err());
-        incarnation.sealed_end = Some(end(1));
+        incarnation.sealed_end = Some(SealedEnd { file: 1, sequence: 10 });
         assert!(incarnation.check().is_ok());
         incarnation.state = IncarnationState::Live;
         assert!(incarnation.check().is_err());

@@ -91,7 +91,7 @@ fn orphan(id: TopicId) -> FoundTopic {
             deletions: Vec::new(),
             retention: None,
         },
-        partitions: vec![PartitionRecord { leader: None, epoch: 4, extents }; 120],
+        partitions: vec![PartitionRecord { extents, ..PartitionRecord::new(None, 4) }; 120],
     }
 }
 

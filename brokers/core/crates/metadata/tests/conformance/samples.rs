@@ -205,9 +205,10 @@ fn partition_samples_are_read() {
         leader: Some(Incarnation(17)),
         epoch: 5,
         extents: vec![extent(3, Incarnation(11), Some(end())), extent(5, Incarnation(17), None)],
+        manifest: None,
     };
     assert_sample("partition.json", &partition);
-    let unled = PartitionRecord { leader: None, epoch: 0, extents: vec![] };
+    let unled = PartitionRecord::new(None, 0);
     assert_sample("partition_without_leader.json", &unled);
 }
 

@@ -47,7 +47,10 @@ async fn topic_is_made_with_all_its_partitions() {
         let last = PartitionId::new(created.record.id, partitions - 1);
         let record = metadata.partition(last).await.unwrap().unwrap().record;
         let extent = Extent { epoch: 0, incarnation: fence.incarnation, end: None };
-        assert_eq!(record, PartitionRecord { leader, epoch: 0, extents: vec![extent] });
+        assert_eq!(
+            record,
+            PartitionRecord { leader, epoch: 0, extents: vec![extent], manifest: None }
+        );
     }
     assert_eq!(metadata.sweep_topics(Some(fence)).await.unwrap(), 0);
 }
