@@ -22,8 +22,7 @@ def test_a_pasted_snippet_is_seen_arriving(visitor):
     produce = visitor.snippet("kcat", "Produce")
     visitor.open_tab("Topics")
     visitor.follow(TOPIC)
-    visitor.page.get_by_text("Live", exact=True).first.click()
-    visitor.sees("Live: new messages appear as they are written")
+    visitor.watch_live()
     pasted = run_in_shell(produce)
     assert pasted.returncode == 0, pasted.stderr
     grid = visitor.page.get_by_role("grid", name="Messages")

@@ -96,6 +96,16 @@ class Visitor:
             "link", name=tab, exact=True
         ).click()
 
+    def watch_live(self) -> None:
+        """Watches the topic whose page is open; wakes the cluster if nobody used it for long."""
+        self.page.get_by_text("Live", exact=True).first.click()
+        live = self.page.get_by_text("Live: new messages appear as they are written").first
+        wake = self.page.get_by_role("button", name="Wake it and read")
+        expect(live.or_(wake)).to_be_visible(timeout=TIMEOUT_MS)
+        if wake.is_visible():
+            wake.click()
+            expect(live).to_be_visible(timeout=TIMEOUT_MS)
+
     def create_credential(self, name: str, role: str) -> tuple[str, str]:
         """Makes a credential on its tab; returns user name and password, which are shown once."""
         self.open_tab("Credentials")
