@@ -81,6 +81,9 @@ class Refusals:
 
     def of(self, scope: Scope) -> Refusal | None:
         """The refusal that holds for a request; None where it is to be served."""
+        if not self._kept:
+            # So it is nearly always, and each request of the API asks.
+            return None
         until_s, refusal = self._kept.get(kind_of(scope), (0.0, None))
         return refusal if self._clock() < until_s else None
 

@@ -121,7 +121,7 @@ fn inherited_files(partitions: &[Arc<Partition>]) -> BTreeMap<InheritedFile, Vec
     files
 }
 
-/// Of how many epochs of its partitions it holds the last, its lane, and the file there.
+/// A file's place in that order: of a partition's first, second or later epoch, the lane, the file.
 type InheritedFile = (usize, Incarnation, LaneFile);
 
 async fn retire_lane(splitter: &Splitter, lane: DeadLane) -> Result<(), JobError> {
