@@ -21,6 +21,7 @@ from brokers import Broker
 from brokers.errors import InvalidError, NotFoundError
 from brokers.metadata import CellStore, TrafficLimit
 from tests.peer.kafka import java_command
+from tests.supervisor.run import wait_until
 
 CLUSTER = "local"
 TOPIC = "orders"
@@ -80,19 +81,19 @@ def outcome(broker, user):
 
 def refused(broker):
     """Produces until it is refused: the broker follows the metadata within moments."""
-    for _ in range(200):
-        error = outcome(broker, "alice")
-        if error is not None:
-            return error
-    pytest.fail("nothing was refused")
+    errors = []
+
+    def is_refused():
+        errors.append(outcome(broker, "alice"))
+        return errors[-1] is not None
+
+    wait_until(is_refused, "produce is refused")
+    return errors[-1]
 
 
 def taken_again(broker):
     """Produces until it is taken: the broker follows the metadata within moments."""
-    for _ in range(200):
-        if outcome(broker, "alice") is None:
-            return
-    pytest.fail("produce is still refused")
+    wait_until(lambda: outcome(broker, "alice") is None, "produce is taken again")
 
 
 def python_settings(broker):

@@ -40,6 +40,7 @@ from tests.protocol.schemas import error_names, load_schemas
 from tests.provisioning.control import conftest as control
 from tests.provisioning.control.clients import client_settings
 from tests.provisioning.control.world import running_broker
+from tests.supervisor.run import wait_until
 
 tenant, other_tenant, api = control.tenant, control.other_tenant, control.api
 cell, meters, reconcile = control.cell, control.meters, control.reconcile
@@ -73,7 +74,7 @@ def may_alter_the_cluster(cluster_id, settings):
     principal = f"User:{settings['sasl.username']}"
     cluster_store(cluster_id).add_acls([entry_of("CLUSTER", "kafka-cluster", principal)])
     admin = AdminClient(settings)
-    wait_until(lambda: outcome(admin.describe_acls(ANY))[0] is None)
+    wait_until(lambda: outcome(admin.describe_acls(ANY))[0] is None, "it may alter the cluster")
 
 
 def entry_of(resource_type, name, principal):
@@ -96,9 +97,9 @@ def wait_until_seen(cluster_id, admin):
         return any(acl.name == "mark" for acl in admin.describe_acls(ANY).result(LIMIT_S))
 
     store.add_acls([mark])
-    wait_until(shown)
+    wait_until(shown, "the mark is seen")
     store.remove_acls([mark])
-    wait_until(lambda: not shown())
+    wait_until(lambda: not shown(), "the mark's end is seen")
 
 
 @pytest.fixture
@@ -141,14 +142,6 @@ def outcomes(futures):
 
 def refused(response):
     return cases.assert_problem(response, 403, "limit_reached")["quota"]
-
-
-def wait_until(condition):
-    """Waits for what a broker learns from its metadata store."""
-    for _ in range(600):
-        if condition():
-            return
-    pytest.fail("it did not come")
 
 
 def test_topics_have_one_limit(api, cluster_id, admin, limited):
@@ -329,14 +322,14 @@ def test_groups_members_and_metadata_of_offsets_are_bounded(settings, admin, lim
     member = Consumer(settings | {"group.id": "second"})
     member.subscribe(["t"])
     try:
-        wait_until(lambda: member.poll(0.1) is None and member.assignment())
+        wait_until(lambda: member.poll(0.1) is None and member.assignment() != [], "it has a part")
         assert commit(settings, "third") == VIOLATION
         assert join_error(settings, "third") == FULL
         assert join_error(settings, "second") == FULL
     finally:
         member.close()
     limited(groups=3)
-    wait_until(lambda: commit(settings, "third") is None)
+    wait_until(lambda: commit(settings, "third") is None, "a third group has room")
 
 
 def test_what_all_groups_take_of_memory_is_bounded_and_deletion_frees_it(settings, admin, limited):
@@ -368,7 +361,8 @@ def test_a_limit_that_was_granted_holds_in_a_running_broker(
         request = LimitRequest.objects.get(pk=request_id)
         services.grant_limit(actor=actor, request=request)
     reconcile(cluster_id)
-    wait_until(lambda: outcome(admin.create_topics([NewTopic("t-1", 1)])["t-1"])[0] is None)
+    new = NewTopic("t-1", 1)
+    wait_until(lambda: outcome(admin.create_topics([new])["t-1"])[0] is None, "it has room")
     assert outcome(admin.create_topics([NewTopic("t-2", 1)])["t-2"])[0] is None
     assert outcome(admin.create_topics([NewTopic("t-3", 1)])["t-3"])[0] == VIOLATION
     quota = refused(api().post(f"/clusters/{cluster_id}/topics", {"name": "t-3"}))
