@@ -555,17 +555,18 @@ class ClusterStore:
         self,
         user: str,
         password: str,
-        mechanism: Mechanism = "SCRAM-SHA-512",
+        mechanisms: Sequence[Mechanism] = ("SCRAM-SHA-512",),
         *,
         iterations: int | None = None,
         limits: ClusterLimits | None = None,
     ) -> None:
-        """Sets the password of a user for a mechanism; only what verifies it is stored.
+        """Sets the password of a user for all of these mechanisms or, where it fails, for none.
 
-        Costs milliseconds of a core. `iterations` are PBKDF2 rounds, 4096 to 16384; without them
-        4096, as brokers expect. Raises `InvalidError` with the field.
+        Only what verifies the password is stored. Costs milliseconds of a core for each mechanism.
+        `iterations` are PBKDF2 rounds, 4096 to 16384; without them 4096, as brokers expect. Raises
+        `InvalidError` with the field.
         """
-        given = {"user": user, "password": password, "mechanism": mechanism}
+        given = {"user": user, "password": password, "mechanisms": list(mechanisms)}
         self._call("set_user", **given, iterations=iterations, limits=limits_json(limits))
 
     def remove_user(self, user: str) -> bool:

@@ -495,7 +495,7 @@ def test_acls_are_added_listed_and_removed(cluster):
 
 def test_users_have_passwords_that_nobody_sees(cluster, location):
     cluster.set_user("alice", "alice-secret")
-    cluster.set_user("alice", "alice-secret", "SCRAM-SHA-256", iterations=8192)
+    cluster.set_user("alice", "alice-secret", ["SCRAM-SHA-256"], iterations=8192)
     assert cluster.list_users() == [
         User(user="alice", mechanism="SCRAM-SHA-256", iterations=8192),
         User(user="alice", mechanism="SCRAM-SHA-512", iterations=4096),
@@ -504,7 +504,10 @@ def test_users_have_passwords_that_nobody_sees(cluster, location):
         (("", "x"), "user"),
         (("a" * 256, "x"), "user"),
         (("bob", ""), "password"),
-        (("bob", "x", "PLAIN"), "mechanism"),
+        (("bob", "x", ["PLAIN"]), "mechanisms"),
+        (("bob", "x", ["SCRAM-SHA-256", "PLAIN"]), "mechanisms"),
+        (("bob", "x", ["SCRAM-SHA-256"] * 2), "mechanisms"),
+        (("bob", "x", []), "mechanisms"),
     ):
         with pytest.raises(InvalidError) as refused:
             cluster.set_user(*arguments)

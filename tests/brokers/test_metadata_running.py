@@ -221,7 +221,7 @@ def test_users_and_acls_take_effect_on_a_running_broker(secured, mechanism):
     assert store.wait_led(topic, TIMEOUT_S)
     settings = login(secured, mechanism)
     assert listed(settings) is None
-    store.set_user("alice", PASSWORD, mechanism)
+    store.set_user("alice", PASSWORD, [mechanism])
     until(lambda: listed(settings) == set())
     assert listed({**settings, "sasl.mechanism": "PLAIN"}) == set()
     acl = Acl(resource_type="TOPIC", resource_name=topic, principal="User:alice", operation="WRITE")

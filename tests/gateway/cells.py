@@ -74,8 +74,7 @@ class Cell:
     def add_user(self, cluster_id: str, user: str, password: str) -> None:
         """A user with a password for both mechanisms."""
         cluster = self.store.cluster(cluster_id)
-        cluster.set_user(user, password, "SCRAM-SHA-256")
-        cluster.set_user(user, password, "SCRAM-SHA-512")
+        cluster.set_user(user, password, ("SCRAM-SHA-256", "SCRAM-SHA-512"))
 
     def broker(self, cluster_id: str, **sections: Mapping[str, object]) -> BrokerServer:
         """A broker of a cluster, as the keeper would start it. More settings by section."""

@@ -156,9 +156,8 @@ def make_user(
             return CreatedCredential(credential, password, Effect(()))
         # ACLs first, so that the user has its rights from its first connection on.
         repeat_unknown(lambda: store.add_acls(acls, limits=limits))
-        for mechanism in MECHANISMS:
-            set_user = partial(store.set_user, credential.username, password, mechanism)
-            repeat_unknown(partial(set_user, limits=limits))
+        set_user = partial(store.set_user, credential.username, password, MECHANISMS)
+        repeat_unknown(partial(set_user, limits=limits))
     effect = wait_effect(cluster=credential.cluster, acls=acls, user=credential.username)
     return CreatedCredential(credential, password, effect)
 

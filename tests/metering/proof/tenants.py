@@ -105,7 +105,7 @@ class TenantCell:
         cluster = self.store.cluster(cluster_id)
         cluster.create()
         for user in (*USERS, SUPER_USER):
-            cluster.set_user(user, PASSWORD, "SCRAM-SHA-256")
+            cluster.set_user(user, PASSWORD, ["SCRAM-SHA-256"])
         cluster.add_acls(
             Acl(resource_type=kind, resource_name=name, principal=f"User:{user}", operation="ALL")
             for user in USERS

@@ -121,7 +121,7 @@ enum ClusterCall {
     SetUser {
         user: String,
         password: String,
-        mechanism: String,
+        mechanisms: Vec<String>,
         iterations: Option<i64>,
     },
     RemoveUser {
@@ -254,9 +254,9 @@ async fn answer_cluster(admin: &ClusterAdmin, request: &str) -> Result<String, A
         ClusterCall::AddAcls { acls } => to_json(&admin.add_acls(&acls).await?),
         ClusterCall::RemoveAcls { acls } => to_json(&admin.remove_acls(&acls).await?),
         ClusterCall::ListUsers => to_json(&admin.list_users().await?),
-        ClusterCall::SetUser { user, password, mechanism, iterations } => {
+        ClusterCall::SetUser { user, password, mechanisms, iterations } => {
             let iterations = iterations.map(|count| narrow("iterations", count)).transpose()?;
-            to_json(&admin.set_user(&user, &password, &mechanism, iterations).await?)
+            to_json(&admin.set_user(&user, &password, &mechanisms, iterations).await?)
         }
         ClusterCall::RemoveUser { user } => to_json(&admin.remove_user(&user).await?),
         ClusterCall::RemoveAll => to_json(&admin.remove_all().await?),

@@ -36,7 +36,8 @@ impl ClusterAdmin {
         Ok(facts)
     }
 
-    /// Sets the password of a user. It takes milliseconds of processor time.
+    /// Sets the password of a user for some mechanisms, for all of them or for none. It takes
+    /// milliseconds of processor time for each.
     ///
     /// # Errors
     /// [`AdminError::Invalid`] where an argument is not acceptable; [`AdminError::NotFound`] where
@@ -45,27 +46,27 @@ impl ClusterAdmin {
         &self,
         user: &str,
         password: &str,
-        mechanism: &str,
+        mechanisms: &[String],
         iterations: Option<u32>,
     ) -> Result<(), AdminError> {
-        let known = MECHANISMS.into_iter().find(|known| known.name() == mechanism);
-        let mechanism = known.ok_or_else(|| {
-            AdminError::invalid("mechanism", "SCRAM-SHA-256 or SCRAM-SHA-512".to_owned())
-        })?;
+        let mut chosen = Vec::new();
+        for name in mechanisms {
+            let known = MECHANISMS.into_iter().find(|known| known.name() == name);
+            let new = known.filter(|mechanism| !chosen.contains(mechanism));
+            chosen.push(new.ok_or_else(unknown_mechanism)?);
+        }
+        if chosen.is_empty() {
+            return Err(unknown_mechanism());
+        }
         self.require_record().await?;
         let iterations = iterations.unwrap_or(ITERATIONS_MIN);
         let randomness = self.randomness.as_ref();
-        let made = ScramCredential::from_password(password, mechanism, iterations, randomness);
-        let credential = made.map_err(|error| {
-            let field = match error {
-                CredentialError::TooFewIterations | CredentialError::TooManyIterations => {
-                    "iterations"
-                }
-                CredentialError::Empty(_) | CredentialError::SaltedPasswordLength(_) => "password",
-            };
-            AdminError::invalid(field, error.to_string())
-        })?;
-        self.metadata.set_scram(None, user, mechanism, credential).await?;
+        let credential = |mechanism| {
+            let made = ScramCredential::from_password(password, mechanism, iterations, randomness);
+            Ok((mechanism, Some(made.map_err(|error| invalid_password(&error))?)))
+        };
+        let changes = chosen.into_iter().map(credential).collect::<Result<Vec<_>, AdminError>>()?;
+        self.metadata.alter_scram(None, user, &changes).await?;
         Ok(())
     }
 
@@ -74,10 +75,19 @@ impl ClusterAdmin {
     /// # Errors
     /// [`AdminError::Invalid`]; those of the metadata store.
     pub async fn remove_user(&self, user: &str) -> Result<bool, AdminError> {
-        let mut last = 0;
-        for mechanism in MECHANISMS {
-            last = last.max(self.metadata.remove_scram(None, user, mechanism).await?);
-        }
-        Ok(last > 0)
+        let changes = MECHANISMS.map(|mechanism| (mechanism, None));
+        Ok(self.metadata.alter_scram(None, user, &changes).await? > 0)
     }
+}
+
+fn unknown_mechanism() -> AdminError {
+    AdminError::invalid("mechanisms", "SCRAM-SHA-256, SCRAM-SHA-512 or both".to_owned())
+}
+
+fn invalid_password(error: &CredentialError) -> AdminError {
+    let field = match error {
+        CredentialError::TooFewIterations | CredentialError::TooManyIterations => "iterations",
+        CredentialError::Empty(_) | CredentialError::SaltedPasswordLength(_) => "password",
+    };
+    AdminError::invalid(field, error.to_string())
 }

@@ -344,7 +344,8 @@ async fn create_users(engine: &Engine, settings: &Settings) -> Result<(), Proces
         )
         .map_err(|error| ProcessError::User { name: user.name.clone(), error })?;
         let fence = engine.fence();
-        let revision = engine.metadata.set_scram(fence, &user.name, mechanism, credential).await?;
+        let change = [(mechanism, Some(credential))];
+        let revision = engine.metadata.alter_scram(fence, &user.name, &change).await?;
         // This fails where the image of the metadata has ended, which also ends the engine and is
         // logged there.
         let _ = engine.view.wait_for(revision).await;

@@ -90,15 +90,9 @@ async fn alter_credentials(
     check_changes(context, user, &changes)?;
     let broker = context.broker();
     let (metadata, fence) = (context.admit(changes.len()).await?, broker.engine.fence());
-    let mut last = 0;
-    for (mechanism, credential) in changes {
-        let changed = match credential {
-            Some(credential) => metadata.set_scram(fence, user, mechanism, credential).await,
-            None => metadata.remove_scram(fence, user, mechanism).await,
-        };
-        last = last.max(changed.map_err(|error| broker.metadata_error(&error))?);
-    }
-    broker.await_revision(last).await
+    let changed = metadata.alter_scram(fence, user, &changes).await;
+    let revision = changed.map_err(|error| broker.metadata_error(&error))?;
+    broker.await_revision(revision).await
 }
 
 fn check_changes(

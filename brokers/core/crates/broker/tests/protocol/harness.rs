@@ -156,13 +156,12 @@ impl TestBroker {
     /// Creates a user that can authenticate.
     pub async fn add_user(&self, name: &str, password: &str) {
         let randomness = self.engine.environment.randomness.as_ref();
-        for mechanism in [ScramMechanism::Sha256, ScramMechanism::Sha512] {
-            let credential =
-                ScramCredential::from_password(password, mechanism, 4096, randomness).unwrap();
-            let metadata = &self.engine.metadata;
-            let revision = metadata.set_scram(None, name, mechanism, credential).await.unwrap();
-            self.engine.view.wait_for(revision).await.unwrap();
-        }
+        let changes = [ScramMechanism::Sha256, ScramMechanism::Sha512].map(|mechanism| {
+            let made = ScramCredential::from_password(password, mechanism, 4096, randomness);
+            (mechanism, Some(made.unwrap()))
+        });
+        let revision = self.engine.metadata.alter_scram(None, name, &changes).await.unwrap();
+        self.engine.view.wait_for(revision).await.unwrap();
     }
 }
 

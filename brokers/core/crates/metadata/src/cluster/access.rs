@@ -139,54 +139,49 @@ impl ClusterMetadata {
         Ok(last)
     }
 
-    /// Sets the password of a user for a mechanism. Returns a revision that a view can wait for.
+    /// Changes the passwords of a user for some mechanisms, all or none of them: a mechanism's new
+    /// credential, or `None` where it is to be removed. Returns a revision that a view can wait
+    /// for; 0 where nothing was there to be removed.
     ///
     /// # Errors
     /// [`ClusterError::InvalidUser`], [`ClusterError::LimitReached`], [`ClusterError::Fenced`];
     /// [`ClusterError::Store`].
-    pub async fn set_scram(
+    pub async fn alter_scram(
         &self,
         fence: Option<Fence>,
         user: &str,
-        mechanism: ScramMechanism,
-        credential: ScramCredential,
+        changes: &[(ScramMechanism, Option<ScramCredential>)],
     ) -> Result<u64, ClusterError> {
         check_user(user)?;
-        if !is_name(user) {
+        let is_addition = changes.iter().any(|(_, credential)| credential.is_some());
+        if is_addition && !is_name(user) {
             return Err(ClusterError::InvalidUser);
         }
-        let key = Key::Scram(mechanism, user.to_owned());
-        let record = ScramRecord { mechanism, user: user.to_owned(), credential };
-        let note = || Note::new("user.set_password", user).with("mechanism", mechanism.name());
+        let mut writes = Vec::with_capacity(changes.len());
+        for (mechanism, credential) in changes {
+            let (key, mechanism) = (Key::Scram(*mechanism, user.to_owned()), *mechanism);
+            writes.push(match credential.clone() {
+                Some(credential) => {
+                    put(&key, &ScramRecord { mechanism, user: user.to_owned(), credential })?
+                }
+                None => delete(&key),
+            });
+        }
+        let notes = || changes.iter().map(|change| note_of(user, change)).collect();
+        let transaction = Transaction { compares: Vec::new(), writes };
+        if !is_addition {
+            return self.commit_all_noted(fence, transaction, notes).await;
+        }
         let _turn = self.turn(Table::Users).await;
         let mut retry = self.retry();
         loop {
-            let mut transaction = Transaction::new();
-            transaction.writes.push(put(&key, &record)?);
-            self.user_gate(user).await?.guard(&mut transaction);
-            match self.commit_noted(fence, transaction, note).await {
+            let mut guarded = transaction.clone();
+            self.user_gate(user).await?.guard(&mut guarded);
+            match self.commit_all_noted(fence, guarded, notes).await {
                 Err(error) if is_passed(Table::Users, &error) => retry.after(error).await?,
                 outcome => return outcome,
             }
         }
-    }
-
-    /// Removes the password of a user for a mechanism. Returns a revision that a view can wait for;
-    /// 0 where there was none.
-    ///
-    /// # Errors
-    /// [`ClusterError::InvalidUser`], [`ClusterError::Fenced`]; [`ClusterError::Store`].
-    pub async fn remove_scram(
-        &self,
-        fence: Option<Fence>,
-        user: &str,
-        mechanism: ScramMechanism,
-    ) -> Result<u64, ClusterError> {
-        check_user(user)?;
-        let transaction = Transaction::new();
-        let transaction = transaction.delete(Key::Scram(mechanism, user.to_owned()).to_string());
-        let note = || Note::new("user.remove_password", user).with("mechanism", mechanism.name());
-        self.commit_noted(fence, transaction, note).await
     }
 
     /// All users with a password, as the store has them now.
@@ -197,6 +192,12 @@ impl ClusterMetadata {
         let entries = self.read_all(SCRAM_USERS).await?;
         entries.iter().map(|entry| Ok(Stored::from_entry(entry)?.record)).collect()
     }
+}
+
+fn note_of(user: &str, change: &(ScramMechanism, Option<ScramCredential>)) -> Note {
+    let (mechanism, credential) = change;
+    let action = if credential.is_some() { "user.set_password" } else { "user.remove_password" };
+    Note::new(action, user).with("mechanism", mechanism.name())
 }
 
 /// The writes of the ACLs that fit, with the refusal of the others where there are some.

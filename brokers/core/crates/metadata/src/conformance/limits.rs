@@ -105,7 +105,7 @@ async fn set_user(metadata: &ClusterMetadata, user: &str) -> Result<u64, Cluster
         stored_key: "c3RvcmVk".to_owned(),
         server_key: "c2VydmVy".to_owned(),
     };
-    metadata.set_scram(None, user, ScramMechanism::Sha256, credential).await
+    metadata.alter_scram(None, user, &[(ScramMechanism::Sha256, Some(credential))]).await
 }
 
 /// Limit, value and use of a refusal.
@@ -355,7 +355,8 @@ pub async fn a_user_counts_once_and_the_services_own_not_at_all(handles: Handles
         stored_key: "c3RvcmVk".to_owned(),
         server_key: "c2VydmVy".to_owned(),
     };
-    metadata.set_scram(None, "alice", ScramMechanism::Sha512, credential).await.unwrap();
+    let change = [(ScramMechanism::Sha512, Some(credential))];
+    metadata.alter_scram(None, "alice", &change).await.unwrap();
     assert_eq!(refusal(set_user(&metadata, "bob").await), ("credentials", 1, 1));
 }
 

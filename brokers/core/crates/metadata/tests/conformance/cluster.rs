@@ -233,8 +233,11 @@ async fn fenced_broker_can_change_nothing() {
         metadata.set_broker_configs(some, ConfigScope::Default, &changes).await.err(),
         metadata.add_acls(some, &[binding("after")]).await.err(),
         metadata.remove_acls(some, &[acl]).await.err(),
-        metadata.set_scram(some, "u", ScramMechanism::Sha256, credential()).await.err(),
-        metadata.remove_scram(some, "u", ScramMechanism::Sha256).await.err(),
+        metadata
+            .alter_scram(some, "u", &[(ScramMechanism::Sha256, Some(credential()))])
+            .await
+            .err(),
+        metadata.alter_scram(some, "u", &[(ScramMechanism::Sha256, None)]).await.err(),
         metadata.allocate_producer_ids(some, 1).await.err(),
         metadata.claim_controller(fence, None).await.err(),
         metadata.close_incarnation(fence, end(1)).await.err(),
@@ -459,11 +462,11 @@ async fn users_of_any_name_have_one_password_a_mechanism() {
     let metadata = metadata();
     let names = ["alice", "a/b", "ünï%41", "."];
     for user in names {
-        metadata.set_scram(None, user, Sha256, credential()).await.unwrap();
+        metadata.alter_scram(None, user, &[(Sha256, Some(credential()))]).await.unwrap();
     }
     let other = ScramCredential { iterations: 8192, ..credential() };
-    metadata.set_scram(None, "alice", Sha512, credential()).await.unwrap();
-    metadata.set_scram(None, "alice", Sha512, other.clone()).await.unwrap();
+    metadata.alter_scram(None, "alice", &[(Sha512, Some(credential()))]).await.unwrap();
+    metadata.alter_scram(None, "alice", &[(Sha512, Some(other.clone()))]).await.unwrap();
     let listed = metadata.list_scram().await.unwrap();
     let users: BTreeSet<_> =
         listed.iter().map(|record| (record.mechanism, record.user.as_str())).collect();
@@ -471,15 +474,38 @@ async fn users_of_any_name_have_one_password_a_mechanism() {
     expected.insert((Sha512, "alice"));
     assert_eq!(users, expected);
     assert!(listed.iter().any(|record| record.credential == other));
-    assert!(metadata.remove_scram(None, "alice", Sha512).await.unwrap() > 0);
-    assert_eq!(metadata.remove_scram(None, "alice", Sha512).await.unwrap(), 0);
+    assert!(metadata.alter_scram(None, "alice", &[(Sha512, None)]).await.unwrap() > 0);
+    assert_eq!(metadata.alter_scram(None, "alice", &[(Sha512, None)]).await.unwrap(), 0);
     assert_eq!(metadata.list_scram().await.unwrap().len(), 4);
     for user in ["", &"x".repeat(USER_BYTES_MAX + 1), "a\0", "a\u{202e}b", "a\u{ffff}"] {
-        let result = metadata.set_scram(None, user, Sha256, credential()).await;
+        let result = metadata.alter_scram(None, user, &[(Sha256, Some(credential()))]).await;
         assert_eq!(result, Err(ClusterError::InvalidUser));
     }
     // One that an earlier release took is removed as any other.
-    assert_eq!(metadata.remove_scram(None, "a\0", Sha256).await, Ok(0));
+    assert_eq!(metadata.alter_scram(None, "a\0", &[(Sha256, None)]).await, Ok(0));
     let longest = "/".repeat(USER_BYTES_MAX);
-    metadata.set_scram(None, &longest, Sha256, credential()).await.unwrap();
+    metadata.alter_scram(None, &longest, &[(Sha256, Some(credential()))]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_is_altered_as_a_whole_or_not_at_all() {
+    use ScramMechanism::{Sha256, Sha512};
+    // A store that ends after one commit leaves nothing half done.
+    let refuse_second =
+        |commit| async move { if commit == 1 { Outcome::Refuse } else { Outcome::Commit } };
+    let store: Arc<SqliteStore> = Arc::new(SqliteStore::in_memory());
+    let metadata = metadata_of(Hooked::new(store.clone(), refuse_second));
+    let both = [Sha256, Sha512].map(|mechanism| (mechanism, Some(credential())));
+    metadata.alter_scram(None, "alice", &both).await.unwrap();
+    let mechanisms = async || {
+        let listed = metadata.list_scram().await.unwrap();
+        listed.iter().map(|record| record.mechanism).collect::<Vec<_>>()
+    };
+    assert_eq!(mechanisms().await.len(), 2);
+    let neither = [(Sha256, None), (Sha512, None)];
+    assert!(metadata.alter_scram(None, "alice", &neither).await.is_err());
+    assert_eq!(mechanisms().await.len(), 2);
+    let other = [(Sha256, None), (Sha512, Some(credential()))];
+    metadata.alter_scram(None, "alice", &other).await.unwrap();
+    assert_eq!(mechanisms().await, [Sha512]);
 }

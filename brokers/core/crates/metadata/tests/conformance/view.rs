@@ -53,7 +53,7 @@ async fn fill(metadata: &ClusterMetadata) -> u64 {
         server_key: "c2VydmVy".to_owned(),
     };
     let sha256 = ScramMechanism::Sha256;
-    metadata.set_scram(Some(fence), "alice", sha256, credential).await.unwrap()
+    metadata.alter_scram(Some(fence), "alice", &[(sha256, Some(credential))]).await.unwrap()
 }
 
 fn assert_filled(snapshot: &Snapshot) {
@@ -111,7 +111,7 @@ async fn view_follows_and_writers_can_wait_for_it() {
     let snapshot = view.snapshot();
     assert_eq!(snapshot.incarnations[&fence.incarnation].record.state, IncarnationState::Fenced);
     assert_eq!(snapshot.topics.by_name("orders").unwrap().partitions.len(), 5);
-    let user = writer.remove_scram(None, "alice", ScramMechanism::Sha256).await.unwrap();
+    let user = writer.alter_scram(None, "alice", &[(ScramMechanism::Sha256, None)]).await.unwrap();
     let acls = writer.remove_acls(None, &view.snapshot().acls).await.unwrap();
     let deleted = writer.delete_topic(None, "orders", None, 0).await.unwrap();
     view.wait_for(user.max(acls).max(deleted.revision)).await.unwrap();
