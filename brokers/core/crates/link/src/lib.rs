@@ -31,6 +31,9 @@ pub const PREAMBLE_BYTES_MAX: usize = 16 << 10;
 /// The fewest bytes of a secret.
 pub const SECRET_BYTES_MIN: usize = 16;
 
+/// The label over which keys for other purposes are computed. No code of a link begins with it.
+const OF_KEYS: &[u8] = b"key for ";
+
 /// Why a link did not come about.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -79,6 +82,11 @@ impl LinkSecret {
         Self::new(&decode_hex(text)?)
     }
 
+    /// A key for another purpose, which tells nothing of this secret or of other keys.
+    pub fn derive(&self, purpose: &[u8]) -> [u8; CODE_BYTES] {
+        self.code(&[OF_KEYS, purpose])
+    }
+
     fn code(&self, parts: &[&[u8]]) -> [u8; CODE_BYTES] {
         let mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0);
         let mut mac = mac.expect("HMAC takes keys of any length");
@@ -105,5 +113,14 @@ mod tests {
         assert!(LinkSecret::from_hex(&"ab".repeat(SECRET_BYTES_MIN - 1)).is_none());
         let secret = LinkSecret::new(&[7; 32]).unwrap();
         assert_eq!(format!("{secret:?}"), "LinkSecret");
+    }
+
+    #[test]
+    fn each_purpose_has_a_key_of_its_own() {
+        let [one, other] = [[7; 32], [8; 32]].map(|bytes| LinkSecret::new(&bytes).unwrap());
+        assert_eq!(one.derive(b"a"), one.derive(b"a"));
+        assert_ne!(one.derive(b"a"), one.derive(b"b"));
+        assert_ne!(one.derive(b"a"), other.derive(b"a"));
+        assert_ne!(one.derive(b"a"), one.code(&[b"a"]));
     }
 }

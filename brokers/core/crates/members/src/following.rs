@@ -1,0 +1,124 @@
+//! Follows a controller: sends pulses to it, and takes its orders.
+
+use std::io::ErrorKind;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use freshet_metadata::schema::ControllerTerm;
+
+use crate::channel::ChannelError;
+use crate::member::Member;
+use crate::messages::{Adoption, FromController, Opening, Pulse};
+use crate::suspicion::Suspicion;
+
+/// Why a controller is not followed any more.
+#[derive(Debug)]
+enum Ended {
+    /// Nothing listens at its address.
+    Refused,
+    /// It was not heard for too long.
+    Silent,
+    /// Another one was elected.
+    Succeeded,
+}
+
+impl Member {
+    /// Follows the controller of a term until that is over. Returns the term where its controller
+    /// is missed, `None` where another one was elected.
+    pub(crate) async fn follow(
+        &self,
+        term: &ControllerTerm,
+        orders: &mpsc::UnboundedSender<Adoption>,
+    ) -> Option<u64> {
+        let now = Instant::now();
+        let suspicion = Mutex::new(Suspicion::new(self.times, now));
+        suspicion.lock().hear(term.incarnation, now);
+        let ended = tokio::select! {
+            ended = self.watch_term(term.term, &suspicion) => ended,
+            ended = self.keep_channel(term, &suspicion, orders) => ended,
+        };
+        tracing::info!(controller = %term.incarnation, term = term.term, ?ended, "follows no more");
+        match ended {
+            Ended::Refused | Ended::Silent => Some(term.term),
+            Ended::Succeeded => None,
+        }
+    }
+
+    /// Waits until another one is controller, or this one is silent for too long.
+    async fn watch_term(&self, term: u64, suspicion: &Mutex<Suspicion>) -> Ended {
+        let mut looks = interval(self.times.pulse / 2);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let snapshot = self.view.snapshot();
+            if snapshot.controller.as_ref().is_some_and(|stored| stored.record.term > term) {
+                return Ended::Succeeded;
+            }
+            if !suspicion.lock().look(Instant::now()).is_empty() {
+                return Ended::Silent;
+            }
+        }
+    }
+
+    /// Keeps a channel to the controller open for as long as something listens at its address.
+    async fn keep_channel(
+        &self,
+        term: &ControllerTerm,
+        suspicion: &Mutex<Suspicion>,
+        orders: &mpsc::UnboundedSender<Adoption>,
+    ) -> Ended {
+        loop {
+            let Err(error) = self.follow_by_channel(term, suspicion, orders).await;
+            self.note_unheard();
+            match error {
+                ChannelError::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    return Ended::Refused;
+                }
+                error => tracing::debug!(%error, "the channel to the controller ended"),
+            }
+            sleep(self.times.retry).await;
+        }
+    }
+
+    async fn follow_by_channel(
+        &self,
+        term: &ControllerTerm,
+        suspicion: &Mutex<Suspicion>,
+        orders: &mpsc::UnboundedSender<Adoption>,
+    ) -> Result<std::convert::Infallible, ChannelError> {
+        let slow = |_| std::io::Error::from(ErrorKind::TimedOut);
+        let mut channel = self.reach(&self.address_of(term)).await?;
+        let opening = Opening::Follow { incarnation: self.incarnation(), term: term.term };
+        channel.sender.send(&opening).await?;
+        let mut pulses = interval(self.times.pulse);
+        pulses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut number = 0;
+        loop {
+            tokio::select! {
+                message = channel.receiver.receive() => match message? {
+                    FromController::Heard { .. } => {
+                        suspicion.lock().hear(term.incarnation, Instant::now());
+                        self.note_heard(term.term);
+                    }
+                    // The receiver ends with this member only.
+                    FromController::Adopt(adoption) => drop(orders.send(adoption)),
+                },
+                _ = pulses.tick() => {
+                    number += 1;
+                    let pulse = Pulse { number };
+                    let sent = timeout(self.times.silence_max, channel.sender.send(&pulse)).await;
+                    sent.map_err(slow)??;
+                }
+            }
+        }
+    }
+
+    /// The address of a term's controller; empty where it is not known.
+    fn address_of(&self, term: &ControllerTerm) -> String {
+        let snapshot = self.view.snapshot();
+        let stored = snapshot.incarnations.get(&term.incarnation);
+        stored.map(|stored| stored.record.place.address.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,74 @@
+//! The members of a cluster: each broker keeps a channel to the one that is controller, by which
+//! they notice each other's death. The controller fences who has died, and spreads its partitions
+//! over the survivors. The crate's `README.md` has the rules.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use freshet_wire::ids::{Incarnation, PartitionId};
+
+pub mod channel;
+mod controller;
+mod election;
+mod following;
+mod member;
+mod messages;
+pub mod planning;
+mod suspicion;
+
+pub use member::{Member, MemberState};
+
+/// What a member does for its cluster.
+#[async_trait]
+pub trait Duties: Send + Sync + 'static {
+    /// Takes over those of the partitions that these incarnations lead, and serves them. The
+    /// controller has fenced the incarnations. It is called again where it failed.
+    ///
+    /// # Errors
+    /// Why it failed, for the log.
+    async fn adopt(
+        &self,
+        dead: &BTreeSet<Incarnation>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<(), String>;
+}
+
+/// How often members speak, and how long they wait for each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Between two pulses of a member.
+    pub pulse: Duration,
+    /// Who is silent for longer is taken for dead.
+    pub silence_max: Duration,
+    /// Who looks around less often than this stood still, and suspects nobody.
+    pub stall: Duration,
+    /// For a connection, and for a handshake on it.
+    pub connect_max: Duration,
+    /// A member that accepts connections may take so long until it follows a new controller: it
+    /// may be starting.
+    pub join_max: Duration,
+    /// A new controller waits at most so long for the others, before it gives them partitions.
+    pub gather: Duration,
+    /// A controller that does not hear most of the others waits for so much longer, so that they
+    /// can elect another one. It is more than they need: twice `connect_max`.
+    pub doubt: Duration,
+    /// Before what failed is tried again.
+    pub retry: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            pulse: Duration::from_millis(100),
+            silence_max: Duration::from_millis(800),
+            stall: Duration::from_millis(200),
+            connect_max: Duration::from_millis(250),
+            join_max: Duration::from_secs(10),
+            gather: Duration::from_millis(100),
+            doubt: Duration::from_millis(600),
+            retry: Duration::from_millis(20),
+        }
+    }
+}

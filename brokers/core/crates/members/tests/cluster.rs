@@ -1,0 +1,305 @@
+//! Members of a cluster that elect a controller, miss each other, and take over. The metadata store
+//! is a real one; the network is simulated, and time is that of the runtime.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use freshet_link::LinkSecret;
+use freshet_members::channel::ChannelKey;
+use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, NewTopic, PartitionUpdate};
+use freshet_metadata::schema::{BrokerPlace, IncarnationState, SealedEnd};
+use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
+use freshet_wire::ids::{Incarnation, PartitionId};
+use freshet_world::sim::disk::HostId;
+use freshet_world::sim::network::SimNetwork;
+use freshet_world::sim::random::{Seeded, SeededRandomness};
+use freshet_world::sim::world::SimClock;
+
+const PARTITIONS: i32 = 24;
+/// Nothing here takes longer, in the time of the runtime.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The longest that the others need where a process was killed.
+const KILLED_MAX: Duration = Duration::from_millis(150);
+const END: SealedEnd = SealedEnd { file: 1, sequence: 1 };
+
+/// Takes over by changes of metadata only.
+struct Heir {
+    metadata: Arc<ClusterMetadata>,
+    fence: Fence,
+}
+
+impl Heir {
+    async fn take_over(
+        &self,
+        dead: &BTreeSet<Incarnation>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<(), ClusterError> {
+        for one in dead {
+            self.metadata.seal_incarnation(Some(self.fence), *one, END).await?;
+        }
+        let mut updates = Vec::new();
+        for id in partitions {
+            let Some(stored) = self.metadata.partition(*id).await? else { continue };
+            if stored.record.leader.is_some_and(|leader| dead.contains(&leader)) {
+                let led = stored.record.led_by(self.fence.incarnation, |_| Some(END)).unwrap();
+                updates.push(PartitionUpdate::takeover(*id, &stored, led).unwrap());
+            }
+        }
+        self.metadata.take_over(self.fence, updates).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Duties for Heir {
+    async fn adopt(
+        &self,
+        dead: &BTreeSet<Incarnation>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<(), String> {
+        self.take_over(dead, partitions).await.map_err(|error| error.to_string())
+    }
+}
+
+struct Broker {
+    host: HostId,
+    member: Arc<Member>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Broker {
+    fn incarnation(&self) -> Incarnation {
+        self.member.fence.incarnation
+    }
+}
+
+struct Cluster {
+    network: SimNetwork,
+    store: Arc<dyn MetadataStore>,
+    observer: ClusterMetadata,
+    brokers: BTreeMap<u32, Broker>,
+    hosts: HostId,
+}
+
+fn metadata_of(store: &Arc<dyn MetadataStore>, seed: u64) -> ClusterMetadata {
+    let randomness = Arc::new(SeededRandomness::new(Seeded::new(seed)));
+    ClusterMetadata::new(Arc::clone(store), Arc::new(SimClock::default()), randomness)
+}
+
+impl Cluster {
+    /// A cluster with brokers in so many slots, of which the first leads all partitions of a topic.
+    async fn of(slots: u32) -> Self {
+        let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
+        let observer = metadata_of(&store, 0);
+        let network = SimNetwork::default();
+        let mut cluster = Self { network, store, observer, brokers: BTreeMap::new(), hosts: 0 };
+        for slot in 0..slots {
+            cluster.start(slot).await;
+        }
+        cluster.until(async |it| it.controller().is_some()).await;
+        cluster
+    }
+
+    async fn start(&mut self, slot: u32) {
+        self.hosts += 1;
+        let host = self.hosts;
+        let metadata = Arc::new(metadata_of(&self.store, host));
+        let incarnation = metadata.next_incarnation().await.unwrap();
+        let observed = metadata.slot(slot).await.unwrap();
+        let place = BrokerPlace { address: format!("{host}:1"), ..BrokerPlace::default() };
+        let fence =
+            metadata.register_in_slot(incarnation, slot, "", place, observed.as_ref()).await;
+        let fence = fence.unwrap();
+        let (view, follower) = MetadataView::open(Arc::clone(&self.store)).await.unwrap();
+        let network = self.network.of(host);
+        let listener = network.listen("").await.unwrap();
+        let member = Arc::new(Member {
+            fence,
+            metadata: Arc::clone(&metadata),
+            view,
+            network,
+            key: ChannelKey::of(&LinkSecret::new(&[7; 32]).unwrap()),
+            duties: Arc::new(Heir { metadata, fence }),
+            times: Times::default(),
+            state: MemberState::default(),
+        });
+        let following = tokio::spawn(async move { drop(follower.run().await) });
+        let taking_part = tokio::spawn(Arc::clone(&member).run(listener));
+        self.brokers.insert(slot, Broker { host, member, tasks: vec![following, taking_part] });
+    }
+
+    /// Makes the broker of a slot lead a topic.
+    async fn give_topic(&self, slot: u32) {
+        let new = NewTopic {
+            name: format!("of-{slot}"),
+            partitions: PARTITIONS,
+            replication_factor: 3,
+            internal: false,
+            configs: BTreeMap::new(),
+            leader: Some(self.brokers[&slot].incarnation()),
+        };
+        self.observer.create_topic(None, &new).await.unwrap();
+    }
+
+    /// Ends the process of a slot. Its connections end, and nothing listens there any more.
+    async fn kill(&mut self, slot: u32) -> Incarnation {
+        let broker = self.brokers.remove(&slot).unwrap();
+        self.network.forget(broker.host);
+        for task in broker.tasks {
+            task.abort();
+            assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        }
+        broker.member.fence.incarnation
+    }
+
+    /// Cuts a host off, both ways.
+    fn isolate(&self, slot: u32) {
+        let cut_off = self.brokers[&slot].host;
+        for other in 1..=self.hosts {
+            self.network.cut(cut_off, other);
+            self.network.cut(other, cut_off);
+        }
+    }
+
+    fn controller(&self) -> Option<u32> {
+        let mut leading = self.brokers.iter().filter(|(_, broker)| broker.member.leads().is_some());
+        let found = leading.next().map(|(slot, _)| *slot);
+        found.filter(|_| leading.next().is_none())
+    }
+
+    fn follower(&self) -> u32 {
+        let controller = self.controller().unwrap();
+        *self.brokers.keys().find(|slot| **slot != controller).unwrap()
+    }
+
+    async fn term(&self) -> u64 {
+        self.observer.controller().await.unwrap().unwrap().record.term
+    }
+
+    async fn state(&self, incarnation: Incarnation) -> IncarnationState {
+        self.observer.incarnations().await.unwrap()[&incarnation].record.state
+    }
+
+    /// How many partitions of a slot's topic each incarnation leads.
+    async fn leaders(&self, slot: u32) -> BTreeMap<Incarnation, usize> {
+        let topic = self.observer.topic(&format!("of-{slot}")).await.unwrap().unwrap().record.id;
+        let mut leaders = BTreeMap::new();
+        for index in 0..PARTITIONS {
+            let stored = self.observer.partition(PartitionId::new(topic, index)).await.unwrap();
+            *leaders.entry(stored.unwrap().record.leader.unwrap()).or_default() += 1;
+        }
+        leaders
+    }
+
+    /// Waits until something holds; returns how long that took.
+    async fn until(&self, holds: impl AsyncFn(&Self) -> bool) -> Duration {
+        let begun = Instant::now();
+        while !holds(self).await {
+            assert!(begun.elapsed() < LIMIT, "it did not come");
+            sleep(Duration::from_millis(1)).await;
+        }
+        begun.elapsed()
+    }
+
+    /// Waits until others lead all partitions that one led; returns how long that took.
+    async fn until_taken(&self, slot: u32, dead: Incarnation) -> Duration {
+        self.until(async |it| !it.leaders(slot).await.contains_key(&dead)).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_all_live_one_is_controller_and_nobody_is_fenced() {
+    let cluster = Cluster::of(5).await;
+    sleep(LIMIT).await;
+    assert!(cluster.controller().is_some());
+    assert_eq!(cluster.term().await, 1);
+    for broker in cluster.brokers.values() {
+        assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn survivors_share_at_once_what_a_killed_process_led() {
+    for kill_controller in [false, true] {
+        let mut cluster = Cluster::of(3).await;
+        sleep(Duration::from_secs(2)).await;
+        let controller = cluster.controller().unwrap();
+        let killed = if kill_controller { controller } else { cluster.follower() };
+        cluster.give_topic(killed).await;
+        let dead = cluster.kill(killed).await;
+        let took = cluster.until_taken(killed, dead).await;
+        assert!(took < KILLED_MAX, "{took:?}, controller: {kill_controller}");
+        let shares: Vec<_> = cluster.leaders(killed).await.into_values().collect();
+        assert_eq!(shares.len(), 2, "{shares:?}");
+        let least = shares.iter().min().unwrap();
+        assert!(*least * 3 >= usize::try_from(PARTITIONS).unwrap(), "{shares:?}");
+        assert_eq!(cluster.term().await, 1 + u64::from(kill_controller));
+        // The slot has another broker, and the cluster goes on.
+        cluster.start(killed).await;
+        sleep(Duration::from_secs(2)).await;
+        for broker in cluster.brokers.values() {
+            assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_nobody_hears_is_fenced_within_a_second() {
+    for isolate_controller in [false, true] {
+        let cluster = Cluster::of(3).await;
+        sleep(Duration::from_secs(2)).await;
+        let controller = cluster.controller().unwrap();
+        let silent = if isolate_controller { controller } else { cluster.follower() };
+        cluster.give_topic(silent).await;
+        let dead = cluster.brokers[&silent].incarnation();
+        cluster.isolate(silent);
+        let took = cluster.until_taken(silent, dead).await;
+        let silence_max = Times::default().silence_max;
+        assert!(took + Times::default().pulse > silence_max, "{took:?}: it was heard until then");
+        let slowest = silence_max + if isolate_controller { 4 } else { 2 } * KILLED_MAX;
+        assert!(took < slowest, "{took:?}, controller: {isolate_controller}");
+        // It cannot become controller any more, and the others go on.
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(cluster.term().await, 1 + u64::from(isolate_controller));
+        let live = cluster.brokers.iter().filter(|(slot, _)| **slot != silent);
+        for (_, broker) in live {
+            assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_alone_does_not_hear_the_controller_does_not_replace_it() {
+    let cluster = Cluster::of(3).await;
+    sleep(Duration::from_secs(2)).await;
+    let (controller, deaf) = (cluster.controller().unwrap(), cluster.follower());
+    let hosts = (cluster.brokers[&controller].host, cluster.brokers[&deaf].host);
+    cluster.network.cut(hosts.0, hosts.1);
+    let dead = cluster.brokers[&deaf].incarnation();
+    cluster.until(async |it| it.state(dead).await != IncarnationState::Live).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!((cluster.controller(), cluster.term().await), (Some(controller), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_broker_after_an_outage_takes_what_nobody_leads() {
+    let mut cluster = Cluster::of(3).await;
+    cluster.give_topic(1).await;
+    let mut dead = Vec::new();
+    // All at once: nobody is left who could take over.
+    for slot in [0, 1, 2] {
+        dead.push(cluster.kill(slot).await);
+    }
+    cluster.start(2).await;
+    cluster.until_taken(1, dead[1]).await;
+    let first = cluster.brokers[&2].incarnation();
+    assert_eq!(cluster.leaders(1).await, BTreeMap::from([(first, 24)]));
+    assert_eq!(cluster.controller(), Some(2));
+}
