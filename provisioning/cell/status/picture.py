@@ -1,6 +1,6 @@
 """What the status records of a broker add up to: pure.
 
-The record is described in `brokers/core/crates/broker/src/engine/status/`. It may hold anything,
+The record is described in `brokers/core/crates/engine/src/status/`. It may hold anything,
 because a tenant may have taken its broker over: fields of other types refuse it, and so does more
 than a broker says by itself. Names in it are the tenant's.
 """

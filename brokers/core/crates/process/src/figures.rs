@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::{ProcessError, system_error};
 use freshet_broker::context::Broker;
-use freshet_broker::engine::Engine;
-use freshet_broker::engine::status::{Status, Surroundings};
 use freshet_broker::server::Server;
+use freshet_engine::Engine;
+use freshet_engine::status::{Status, Surroundings};
 use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel, StatusSince};
 use freshet_world::env::usage::{process_cpu_ms, process_usage};
 

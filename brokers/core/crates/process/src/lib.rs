@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use freshet_access::derivation::{CredentialError, ITERATIONS_MIN};
 use freshet_access::types::ScramCredential;
 use freshet_broker::context::{Broker, ListenerFacts};
-use freshet_broker::engine::{Engine, StartError};
+use freshet_engine::{Engine, StartError};
 use freshet_broker::server::Server;
 use freshet_broker::server::dispatch::KafkaService;
 use freshet_broker::server::links::KafkaLinks;

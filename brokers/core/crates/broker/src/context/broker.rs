@@ -8,12 +8,12 @@ use tokio::sync::Semaphore;
 
 use super::payers::Payers;
 use super::producer_ids::ProducerIds;
-use crate::engine::Engine;
-use crate::engine::configs::{BrokerConfigs, Derived};
 use freshet_access::acl::{AclIndex, AuthorizerSettings};
 use freshet_access::derivation::{Decoy, ITERATIONS_MIN};
 use freshet_access::types::AclBinding;
 use freshet_configs::{BrokerConfig, TopicConfig};
+use freshet_engine::Engine;
+use freshet_engine::configs::{BrokerConfigs, Derived};
 use freshet_metadata::view::Topic;
 use freshet_quota::QuotaManager;
 use freshet_wire::budget::Budget;

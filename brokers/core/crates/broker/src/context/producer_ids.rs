@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tokio::sync::Mutex;
 
-use crate::engine::Engine;
+use freshet_engine::Engine;
 use freshet_metadata::ClusterError;
 use freshet_metadata::cluster::PRODUCER_ID_BLOCK;
 

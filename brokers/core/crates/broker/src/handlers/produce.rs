@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::topics::{NotServed, open_to_clients, time_limit};
 use crate::context::{QuotaKind, RequestContext};
-use crate::engine::reading::{ReadBatch, UnreadBatch};
+use freshet_engine::reading::{ReadBatch, UnreadBatch};
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::view::Topic;
 use freshet_partition::{Partition, Staged};

@@ -10,7 +10,7 @@ use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_access::types::{ScramCredential, ScramMechanism};
 use freshet_broker::context::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
-use freshet_broker::engine::{Engine, EngineSettings};
+use freshet_engine::{Engine, EngineSettings};
 use freshet_broker::server::dispatch::KafkaService;
 use freshet_broker::server::links::KafkaLinks;
 use freshet_broker::server::{Server, ServerLimits};

@@ -11,7 +11,7 @@ use freshet_access::acl::AuthorizerSettings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_broker::context::BrokerSettings;
-use freshet_broker::engine::EngineSettings;
+use freshet_engine::EngineSettings;
 use freshet_broker::server::ServerLimits;
 use freshet_configs::{BrokerConfig, Overrides};
 use freshet_coordinator::group::GroupSettings;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use freshet_broker::engine::Engine;
+use freshet_engine::Engine;
 use freshet_inspect::usage_reader::UsageReader;
 use freshet_jobs::garbage::DELETED_TOPIC_KEPT_MS;
 use freshet_metadata::schema::{DeletedTopicRecord, Key, encode};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use freshet_broker::engine::Engine;
+use freshet_engine::Engine;
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;

@@ -196,6 +196,11 @@ impl Engine {
         guarded.then_some(self.fence)
     }
 
+    /// The registration of this incarnation, by which it claims what only one may have.
+    pub fn registration(&self) -> Fence {
+        self.fence
+    }
+
     /// The term in which this broker runs the jobs of the cluster, if it does.
     pub fn term(&self) -> Option<Term> {
         self.term

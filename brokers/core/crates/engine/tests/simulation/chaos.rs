@@ -45,9 +45,20 @@ pub enum Fault {
     Rot,
     /// A broker is to hand a topic's partitions over to another one, as far as it leads them.
     Move,
+    /// Nothing passes from one broker to another for a while.
+    Cut,
     /// The metering agent has recorded all lanes whose records are split, so that brokers may
     /// remove them.
     Metered,
+}
+
+/// Who finds out that a broker has died, and has others take over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noticed {
+    /// The simulation, which also gives orders that no controller would give.
+    FromOutside,
+    /// The brokers: they elect a controller.
+    ByMembers,
 }
 
 /// A mixture of faults.
@@ -55,6 +66,8 @@ pub enum Fault {
 pub struct Profile {
     /// How many brokers the cluster has.
     pub slots: u32,
+    /// Who finds out that a broker has died.
+    pub noticed: Noticed,
     /// The faults; one that is listed twice is twice as likely.
     pub faults: Vec<Fault>,
     pub disk: DiskFaults,
@@ -94,6 +107,7 @@ impl Profile {
         };
         Self {
             slots: 1,
+            noticed: Noticed::FromOutside,
             faults: vec![
                 Crash,
                 Crash,
@@ -134,6 +148,13 @@ impl Profile {
         // No start of one broker finds out that the metadata store was restored while others run.
         profile.faults.retain(|fault| *fault != Fault::RestoredMetadata);
         profile.faults.extend([Fault::Move; 30]);
+        profile
+    }
+
+    /// The faults of a seed in which several brokers find out themselves who has died.
+    pub fn of_members() -> Self {
+        let mut profile = Self { noticed: Noticed::ByMembers, ..Self::of_brokers() };
+        profile.faults.extend([Fault::Cut; 8]);
         profile
     }
 
@@ -196,6 +217,7 @@ impl Profile {
             if rule == Rule::CheckBeforeDelete { 0 } else { everything.stale_per_mille };
         Self {
             slots: 1,
+            noticed: Noticed::FromOutside,
             faults,
             disk,
             metadata: MetadataFaults::default(),

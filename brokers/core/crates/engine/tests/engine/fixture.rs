@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_broker::engine::{Engine, EngineSettings, StartError};
+use freshet_engine::{Engine, EngineSettings, StartError};
 use freshet_jobs::JobSettings;
 use freshet_metadata::SqliteStore;
 use freshet_metadata::cluster::NewTopic;

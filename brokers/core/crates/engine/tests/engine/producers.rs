@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use freshet_broker::engine::Engine;
 use freshet_configs::BrokerConfig;
+use freshet_engine::Engine;
 use freshet_metadata::schema::ConfigScope;
 use freshet_partition::{Partition, Staged};
 use freshet_wire::records::{BatchBuilder, ValidatedBatch};

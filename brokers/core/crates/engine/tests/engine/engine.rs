@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freshet_broker::engine::{Engine, StartError};
+use freshet_engine::{Engine, StartError};
 use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::schema::IncarnationState;
 use freshet_partition::Partition;

@@ -20,7 +20,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::broker::{self, Answer, Ask, BrokerHandle, BrokerSetup, Envelope, Order, Status};
-use super::chaos::{Fault, Profile};
+use super::chaos::{Fault, Noticed, Profile};
 use super::checker::{Checker, FinalLog, Keeping, Place, records};
 use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
 use super::metadata::{MetadataFaults, SimMetadata};
@@ -183,6 +183,7 @@ struct Simulation {
     stale_per_mille: u64,
     random: Seeded,
     slots: u32,
+    noticed: Noticed,
     /// Of each slot the current one last.
     brokers: Vec<BrokerHandle>,
     /// When slots get another broker.
@@ -191,6 +192,8 @@ struct Simulation {
     orders: Vec<(u64, Order)>,
     /// When a paused broker goes on.
     resumes: Vec<(u64, HostId)>,
+    /// When everything passes between brokers again.
+    healed_at_ms: u64,
     clients: Clients,
     checker: Checker,
     totals: Totals,
@@ -233,10 +236,12 @@ pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
         stale_per_mille: profile.stale_per_mille,
         random,
         slots: profile.slots,
+        noticed: profile.noticed,
         brokers: Vec::new(),
         refills: Vec::new(),
         orders: Vec::new(),
         resumes: Vec::new(),
+        healed_at_ms: 0,
         clients: Clients::new(),
         checker: Checker::default(),
         totals: Totals::default(),
@@ -274,9 +279,10 @@ impl Simulation {
         let (on_stop, seen) = (Arc::clone(&stop), Arc::clone(&status));
         let which = (self.totals.takeovers % 2) as usize;
         let (jobs, hot_bytes) = (self.jobs[which], self.hot_bytes[which]);
-        let setup = BrokerSetup { slot, rules: self.rules, jobs, hot_bytes };
-        let host = self.world.start(|_, environment| {
-            broker::run(environment, store, setup, questions, on_stop, seen)
+        let is_member = self.noticed == Noticed::ByMembers;
+        let setup = BrokerSetup { slot, rules: self.rules, jobs, hot_bytes, is_member };
+        let host = self.world.start(|host, environment| {
+            broker::run(host, environment, store, setup, questions, on_stop, seen)
         });
         self.note(format_args!("start {host} in slot {slot}"));
         self.totals.takeovers += 1;
@@ -327,6 +333,9 @@ impl Simulation {
             self.note(format_args!("resume {host}"));
             self.world.resume(host);
             self.resumes.retain(|other| *other != (at, host));
+        }
+        if now_ms == self.healed_at_ms {
+            self.world.network.heal();
         }
         self.world.disk.set_full(now_ms < self.full_until_ms.0);
         self.world.bucket.set_full(now_ms < self.full_until_ms.1);
@@ -384,6 +393,9 @@ impl Simulation {
         }
         let now_ms = self.world.now_ms();
         self.refills.push((now_ms + self.random.between(0, REFILLED_MS), slot));
+        if self.noticed == Noticed::ByMembers {
+            return;
+        }
         let dead = self.current(slot).status.incarnation.load(Ordering::Relaxed);
         let noticed_ms = now_ms + self.random.between(1, NOTICED_MS);
         let (one, other) = ((slot + 1) % self.slots, (slot + 2) % self.slots);
@@ -549,6 +561,16 @@ impl Simulation {
             }
             Fault::Metered => self.meter(),
             Fault::Move => self.move_topic(slot),
+            Fault::Cut => {
+                let other = self.current((slot + 1) % self.slots).host;
+                let (from, to) = if self.random.chance(500) {
+                    (current.host, other)
+                } else {
+                    (other, current.host)
+                };
+                self.world.network.cut(from, to);
+                self.healed_at_ms = now_ms + self.random.between(5, 200);
+            }
         }
         self.keep();
     }
@@ -620,6 +642,7 @@ impl Simulation {
     fn calm_down(&mut self) {
         self.set_faults(DiskFaults::none(), MetadataFaults::default());
         self.full_until_ms = (0, 0);
+        self.world.network.heal();
         self.draining = true;
         self.note("calm");
         for _ in 0..QUIET_MS {

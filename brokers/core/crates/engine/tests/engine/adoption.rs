@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use freshet_broker::engine::{Engine, EngineSettings, StartError};
+use freshet_engine::{Engine, EngineSettings, StartError};
 use freshet_metadata::SqliteStore;
 use freshet_metadata::cluster::ClusterError;
 use freshet_partition::Partition;

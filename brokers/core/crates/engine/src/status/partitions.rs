@@ -8,8 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::entries::Key;
 use super::{Entries, StatusState};
-use crate::engine::Engine;
-use crate::engine::groups::OFFSETS_TOPIC;
+use crate::Engine;
+use crate::groups::OFFSETS_TOPIC;
 use freshet_metadata::view::Topics;
 use freshet_partition::Partition;
 use freshet_wire::ids::{PartitionId, TopicId};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use freshet_broker::engine::Engine;
+use freshet_engine::Engine;
 use freshet_jobs::retention::{excluded_segments, expired_segments};
 use freshet_metadata::schema::{Configs, Exclusion, Retention};
 use freshet_metadata::store::ScopedStore;

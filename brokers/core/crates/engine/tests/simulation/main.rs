@@ -104,10 +104,19 @@ fn seeds_lose_nothing_duplicate_nothing_and_reorder_nothing() {
 
 #[test]
 fn several_brokers_lose_nothing_duplicate_nothing_and_reorder_nothing() {
-    let profile = Profile::of_brokers();
-    if let Some(seed) = number("FRESHET_SIM_BROKERS_SEED") {
+    run_several("FRESHET_SIM_BROKERS_SEED", &Profile::of_brokers());
+}
+
+#[test]
+fn brokers_that_find_out_who_has_died_lose_nothing_and_come_back() {
+    run_several("FRESHET_SIM_MEMBERS_SEED", &Profile::of_members());
+}
+
+/// Runs seeds for a while, or the one that a variable names.
+fn run_several(variable: &str, profile: &Profile) {
+    if let Some(seed) = number(variable) {
         tracing_subscriber::fmt().without_time().with_max_level(tracing::Level::INFO).init();
-        let outcome = simulate(seed, Rules::full(), &profile);
+        let outcome = simulate(seed, Rules::full(), profile);
         println!("{}", outcome.trace.join("\n"));
         report(seed, &outcome);
         return;
@@ -118,7 +127,7 @@ fn several_brokers_lose_nothing_duplicate_nothing_and_reorder_nothing() {
         if started.elapsed() >= budget {
             break;
         }
-        let outcome = simulate(seed, Rules::full(), &profile);
+        let outcome = simulate(seed, Rules::full(), profile);
         report(seed, &outcome);
         totals.add(&outcome.totals);
     }

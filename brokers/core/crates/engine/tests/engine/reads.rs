@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use freshet_broker::engine::Engine;
+use freshet_engine::Engine;
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;
 use freshet_storage::lane::LaneFile;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freshet_broker::engine::Engine;
+use freshet_engine::Engine;
 use freshet_inspect::inspect::{InspectOptions, PartitionReport, inspect};
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_metadata::SqliteStore;

@@ -6,12 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use freshet_broker::engine::{Engine, EngineSettings};
+use async_trait::async_trait;
 use freshet_coordinator::group::{OffsetCommitRequest, OffsetFetchRequest, OffsetToCommit};
+use freshet_engine::{Engine, EngineSettings};
 use freshet_jobs::JobSettings;
 use freshet_jobs::deletion::DeleteBefore;
+use freshet_link::LinkSecret;
+use freshet_members::channel::ChannelKey;
+use freshet_members::{Duties, Member, MemberState, Times};
 use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::names::is_internal_topic;
+use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::MetadataStore;
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;
@@ -20,14 +25,26 @@ use freshet_storage::lane::writer::LaneSettings;
 use freshet_storage::rules::{Rule, Rules};
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_wire::records::{StoredBatch, ValidatedBatch};
-use freshet_world::env::Environment;
+use freshet_world::env::{Environment, Listener};
 use freshet_world::sim::disk::HostId;
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 /// When an adoption that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// Members of a simulated cluster are twenty times as fast as real ones: so are the faults.
+const TIMES: Times = Times {
+    pulse: Duration::from_millis(5),
+    silence_max: Duration::from_millis(40),
+    stall: Duration::from_millis(20),
+    connect_max: Duration::from_millis(12),
+    join_max: Duration::from_millis(500),
+    gather: Duration::from_millis(5),
+    doubt: Duration::from_millis(30),
+    retry: Duration::from_millis(2),
+};
 
 /// A client's question, or an order of the controller.
 pub enum Ask {
@@ -152,10 +169,12 @@ pub struct BrokerSetup {
     pub jobs: JobSettings,
     /// Memory for the newest batches.
     pub hot_bytes: usize,
+    /// Whether it elects a controller with the others, and takes over as that one says.
+    pub is_member: bool,
 }
 
-pub fn settings(setup: BrokerSetup) -> EngineSettings {
-    let BrokerSetup { slot, rules, jobs, hot_bytes } = setup;
+pub fn settings(host: HostId, setup: BrokerSetup) -> EngineSettings {
+    let BrokerSetup { slot, rules, jobs, hot_bytes, .. } = setup;
     // Cached blocks would hide that something was deleted or overwritten.
     let hides = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::ForgetBeforeReuse);
     let block_bytes = if hides { 96 << 10 } else { 0 };
@@ -171,6 +190,7 @@ pub fn settings(setup: BrokerSetup) -> EngineSettings {
             ..LaneSettings::default()
         },
         slot,
+        place: BrokerPlace { address: format!("{host}:1"), ..BrokerPlace::default() },
         hot_bytes,
         reads: ReadSettings { block_bytes, ..ReadSettings::default() },
         jobs,
@@ -182,6 +202,7 @@ pub fn settings(setup: BrokerSetup) -> EngineSettings {
 
 /// Runs a broker until it stands down, is stopped, or its host dies.
 pub async fn run(
+    host: HostId,
     environment: Environment,
     store: Arc<dyn MetadataStore>,
     setup: BrokerSetup,
@@ -189,8 +210,10 @@ pub async fn run(
     stop: Arc<tokio::sync::Notify>,
     status: Arc<Status>,
 ) {
-    match Engine::start(environment, store, settings(setup)).await {
+    let listener = environment.network.listen("").await.expect("a simulated port");
+    match Engine::start(environment, store, settings(host, setup)).await {
         Ok(engine) => {
+            let _member = setup.is_member.then(|| take_part(&engine, &status, listener));
             let offline = engine.partitions.offline();
             *status.reason.lock() =
                 offline.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -214,6 +237,48 @@ pub async fn run(
         Err(error) => *status.reason.lock() = format!("did not start: {error}"),
     }
     status.ended.store(true, Ordering::Relaxed);
+}
+
+/// Takes over as the controller says, and counts it.
+struct Heir {
+    engine: Arc<Engine>,
+    status: Arc<Status>,
+}
+
+#[async_trait]
+impl Duties for Heir {
+    async fn adopt(
+        &self,
+        dead: &BTreeSet<Incarnation>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<(), String> {
+        let adopted = self.engine.adopt(dead, |id| partitions.contains(&id)).await;
+        adopted.map_err(|error| error.to_string())?;
+        self.status.adoptions.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Makes a broker take part in its cluster, if that has others.
+fn take_part(
+    engine: &Arc<Engine>,
+    status: &Arc<Status>,
+    listener: Box<dyn Listener>,
+) -> Option<AbortOnDropHandle<()>> {
+    if engine.term().is_some() {
+        return None;
+    }
+    let member = Member {
+        fence: engine.registration(),
+        metadata: Arc::clone(&engine.metadata),
+        view: Arc::clone(&engine.view),
+        network: Arc::clone(&engine.environment.network),
+        key: ChannelKey::of(&LinkSecret::new(&[7; 32]).expect("it is long enough")),
+        duties: Arc::new(Heir { engine: Arc::clone(engine), status: Arc::clone(status) }),
+        times: TIMES,
+        state: MemberState::default(),
+    };
+    Some(AbortOnDropHandle::new(tokio::spawn(Arc::new(member).run(listener))))
 }
 
 async fn answer(engine: Arc<Engine>, status: Arc<Status>, envelope: Envelope) {
