@@ -11,15 +11,17 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::membership::{Membership, TakesPart};
 use crate::settings::Settings;
 use freshet_access::derivation::{CredentialError, ITERATIONS_MIN};
 use freshet_access::types::ScramCredential;
 use freshet_broker::context::{Broker, ListenerFacts};
-use freshet_engine::{Engine, StartError};
 use freshet_broker::server::Server;
 use freshet_broker::server::dispatch::KafkaService;
 use freshet_broker::server::links::KafkaLinks;
+use freshet_engine::{Engine, StartError};
 use freshet_etcd::location::open_store;
+use freshet_members::channel::ChannelKey;
 use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::{MetadataError, MetadataStore};
 use freshet_s3::open_world;
@@ -32,6 +34,7 @@ use freshet_world::env::{Environment, Listener};
 
 mod figures;
 mod kinds;
+mod membership;
 pub mod settings;
 
 pub use freshet_settings::log::start_logs;
@@ -113,6 +116,7 @@ pub async fn open_metadata(settings: &Settings) -> Result<Arc<dyn MetadataStore>
 pub struct BrokerProcess {
     runtime: Runtime,
     engine: Arc<Engine>,
+    takes_part: Option<TakesPart>,
     serving: JoinHandle<()>,
     _metrics: Option<AbortOnDropHandle<()>>,
     bootstrap: String,
@@ -145,6 +149,7 @@ impl BrokerProcess {
             Ok(started) => Ok(Self {
                 runtime,
                 engine: started.engine,
+                takes_part: started.takes_part,
                 serving: started.serving,
                 _metrics: started.metrics,
                 bootstrap: started.bootstrap,
@@ -186,7 +191,7 @@ impl BrokerProcess {
     /// Stops cleanly: all batches are split and the lane is closed, then the remaining answers are
     /// sent. After `limit` the rest is dropped, and the next start takes over.
     pub fn stop(self, limit: Duration) {
-        let Self { runtime, engine, serving, .. } = self;
+        let Self { runtime, engine, takes_part, serving, .. } = self;
         runtime.block_on(async {
             let stopping = async {
                 engine.stop().await;
@@ -197,6 +202,7 @@ impl BrokerProcess {
                 tracing::warn!("not stopped in time; the next start takes over");
             }
         });
+        drop(takes_part);
         drop(engine);
         runtime.shutdown_timeout(KILL_TIME);
     }
@@ -204,7 +210,8 @@ impl BrokerProcess {
     /// Drops everything without a clean stop, as the death of the process would.
     pub fn kill(self) {
         let liveness = self.liveness();
-        let Self { runtime, .. } = self;
+        let Self { runtime, takes_part, .. } = self;
+        drop(takes_part);
         runtime.shutdown_timeout(KILL_TIME);
         // Nothing runs any more; this wakes those who wait for the end.
         liveness.stand_down("killed");
@@ -226,6 +233,7 @@ pub fn wait_ended(liveness: &Liveness, limit: Duration) -> Result<Option<String>
 
 struct Started {
     engine: Arc<Engine>,
+    takes_part: Option<TakesPart>,
     serving: JoinHandle<()>,
     metrics: Option<AbortOnDropHandle<()>>,
     bootstrap: String,
@@ -244,11 +252,24 @@ impl Started {
         let listener = listen_on(&environment, &settings.listener.kafka).await?;
         let for_metrics = listen_if_set(&environment, &settings.listener.metrics).await?;
         let for_links = listen_if_set(&environment, &settings.listener.link).await?;
+        let membership = match settings.listener.brokers.as_str() {
+            "" => None,
+            address => Some(Membership::listen(Arc::clone(&environment.network), address).await?),
+        };
         let facts = listener_facts(settings, listener.as_ref());
         let bootstrap = format!("{}:{}", facts.advertised_host, facts.advertised_port);
         let store = open_metadata(settings).await?;
         let bucket = Arc::clone(&environment.bucket);
-        let engine = Engine::start(environment, store, settings.engine(&bootstrap)).await?;
+        let mut engine_settings = settings.engine(&bootstrap);
+        engine_settings.place.kafka.clone_from(&bootstrap);
+        if let Some(membership) = &membership {
+            engine_settings.place.address.clone_from(&membership.address);
+        }
+        let engine = Engine::start(environment, store, engine_settings).await?;
+        let takes_part = membership.and_then(|membership| {
+            let secret = settings.link_secret().expect("it was checked with the settings");
+            membership.take_part(&engine, ChannelKey::of(&secret))
+        });
         if let Some(counted) = bucket.metrics() {
             engine.settings.metrics.add_store(counted);
         }
@@ -285,7 +306,7 @@ impl Started {
                 let _ = links.await;
             }
         });
-        Ok(Self { engine, serving, metrics, bootstrap, metrics_address, link_address })
+        Ok(Self { engine, takes_part, serving, metrics, bootstrap, metrics_address, link_address })
     }
 }
 
@@ -318,6 +339,7 @@ fn listener_facts(settings: &Settings, listener: &dyn Listener) -> ListenerFacts
         name: if sasl_mechanisms.is_empty() { "PLAINTEXT" } else { "SASL_PLAINTEXT" }.to_owned(),
         advertised_host: host.to_owned(),
         advertised_port: if port == 0 { bound.port() } else { port },
+        advertised_by_slot: Vec::new(),
         sasl_mechanisms,
     }
 }

@@ -103,7 +103,9 @@ pub struct ListenerSettings {
     pub metrics: String,
     /// `host:port` for gateways; empty: none.
     pub link: String,
-    /// What gateways must know, in hexadecimal digits.
+    /// `host:port` for the cluster's other brokers, which get this address; empty: none.
+    pub brokers: String,
+    /// What gateways and other brokers must know, in hexadecimal digits.
     pub link_secret: Secret,
 }
 
@@ -127,6 +129,7 @@ impl Default for ListenerSettings {
             super_users_only: false,
             metrics: "127.0.0.1:0".into(),
             link: String::new(),
+            brokers: String::new(),
             link_secret: Secret::default(),
         }
     }

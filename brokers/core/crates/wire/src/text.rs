@@ -35,6 +35,12 @@ pub fn split_address(address: &str) -> Option<(&str, u16)> {
     good.then_some((bare.unwrap_or(host), port))
 }
 
+/// Whether a `host:port` stands for every address of a machine.
+pub fn is_unspecified(address: &str) -> bool {
+    let host = split_address(address).and_then(|(host, _)| host.parse::<IpAddr>().ok());
+    host.is_some_and(|host| host.is_unspecified())
+}
+
 /// Whether a `host:port` is on this machine only.
 pub fn is_loopback(address: &str) -> bool {
     if let Ok(address) = address.parse::<SocketAddr>() {

@@ -3,6 +3,7 @@
 
 mod access;
 mod broker;
+mod nodes;
 mod payers;
 mod producer_ids;
 mod request;

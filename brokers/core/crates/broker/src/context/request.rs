@@ -31,6 +31,9 @@ pub struct ListenerFacts {
     pub advertised_host: String,
     /// The port that metadata responses give clients to connect to.
     pub advertised_port: u16,
+    /// `host:port` of each broker of the cluster by slot, for clients of a gateway; empty for
+    /// others, who get the addresses that the brokers registered.
+    pub advertised_by_slot: Vec<String>,
     /// The mechanisms by which clients may authenticate. Where there is none, clients need not
     /// authenticate and are `User:ANONYMOUS`.
     pub sasl_mechanisms: Vec<Mechanism>,

@@ -8,6 +8,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::errors::ApiError;
 use super::metadata::cluster_operations;
 use crate::context::RequestContext;
+use freshet_wire::protocol::leader::NodeEndpoint;
 
 /// Codes of `endpoint_type`. A cluster has no endpoints but brokers.
 const BROKERS: i8 = 1;
@@ -28,18 +29,18 @@ pub fn handle(
             .with_error_message(Some(error.text()));
     }
     let broker = context.broker();
-    let endpoint = context.endpoint();
-    let node = BrokerId(endpoint.node_id);
-    let this = DescribeClusterBroker::default()
-        .with_broker_id(node)
-        .with_host(StrBytes::from_string(endpoint.host))
-        .with_port(endpoint.port)
-        .with_rack(endpoint.rack.map(StrBytes::from_string));
+    let node = |node: NodeEndpoint| {
+        DescribeClusterBroker::default()
+            .with_broker_id(BrokerId(node.node_id))
+            .with_host(StrBytes::from_string(node.host))
+            .with_port(node.port)
+            .with_rack(node.rack.map(StrBytes::from_string))
+    };
     let mut response = response
         .with_error_message(None)
         .with_cluster_id(StrBytes::from_string(broker.engine.cluster_id.clone()))
-        .with_controller_id(node)
-        .with_brokers(vec![this]);
+        .with_controller_id(BrokerId(context.controller_id()))
+        .with_brokers(context.nodes().into_iter().map(node).collect());
     if request.include_cluster_authorized_operations {
         response.cluster_authorized_operations = cluster_operations(context);
     }

@@ -540,8 +540,7 @@ impl Fetch<'_> {
 
     fn finish(self, handing: Option<Handing>) -> Fetched {
         let names_leaders = self.context.api_version >= LEADERS_FROM;
-        let this = self.context.endpoint();
-        let mut names_this = false;
+        let mut leaders = Vec::new();
         let mut egress = Vec::new();
         let mut topics = Vec::with_capacity(self.topics.len());
         for topic in self.topics {
@@ -549,8 +548,7 @@ impl Fetch<'_> {
                 topic.partitions.into_iter().filter_map(|partition| partition.response).collect();
             for partition in &mut partitions {
                 partition.current_leader = partition.current_leader.filter(|_| names_leaders);
-                names_this |=
-                    partition.current_leader.is_some_and(|leader| leader.leader_id == this.node_id);
+                leaders.extend(partition.current_leader.map(|leader| leader.leader_id));
             }
             let bytes: usize = partitions.iter().map(FetchPartitionResponse::records_bytes).sum();
             if let Ok(known) = &topic.topic
@@ -562,7 +560,7 @@ impl Fetch<'_> {
             let (name, topic_id) = (topic.request.name, topic.request.topic_id);
             topics.push(FetchTopicResponse { name, topic_id, partitions });
         }
-        let node_endpoints = if names_this { vec![this] } else { Vec::new() };
+        let node_endpoints = self.context.nodes_named(leaders.into_iter());
         let throttle_time_ms = self.context.charge_fetch(self.memory.bytes());
         let error_code = if self.is_refused { ResponseError::PolicyViolation.code() } else { 0 };
         let response = FetchResponse {

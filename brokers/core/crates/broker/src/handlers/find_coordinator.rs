@@ -72,10 +72,8 @@ async fn find_leader(
     })?;
     let partition = topic.partition(broker.engine.groups.partition_for(key));
     let leader = partition.and_then(|partition| broker.leader_node(partition));
-    match leader {
-        Some(leader) if leader == broker.engine.node_id => Ok(context.endpoint()),
-        _ => Err(unavailable.into()),
-    }
+    let coordinator = leader.and_then(|leader| context.node(leader));
+    coordinator.ok_or_else(|| unavailable.into())
 }
 
 fn nobody() -> NodeEndpoint {

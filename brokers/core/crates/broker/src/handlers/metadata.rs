@@ -21,6 +21,7 @@ use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::names::check_topic_name;
 use freshet_metadata::schema::Configs;
 use freshet_metadata::view::Topic;
+use freshet_wire::protocol::leader::NodeEndpoint;
 
 /// Handles the request. Requested topics that do not exist are created, where the broker's config
 /// `auto.create.topics.enable`, the request and the ACLs allow it.
@@ -45,17 +46,17 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         }
         topics
     };
-    let endpoint = context.endpoint();
-    let node = BrokerId(endpoint.node_id);
-    let this = MetadataResponseBroker::default()
-        .with_node_id(node)
-        .with_host(StrBytes::from_string(endpoint.host))
-        .with_port(endpoint.port)
-        .with_rack(endpoint.rack.map(StrBytes::from_string));
+    let node = |node: NodeEndpoint| {
+        MetadataResponseBroker::default()
+            .with_node_id(BrokerId(node.node_id))
+            .with_host(StrBytes::from_string(node.host))
+            .with_port(node.port)
+            .with_rack(node.rack.map(StrBytes::from_string))
+    };
     let mut response = MetadataResponse::default()
-        .with_brokers(vec![this])
+        .with_brokers(context.nodes().into_iter().map(node).collect())
         .with_cluster_id(Some(StrBytes::from_string(broker.engine.cluster_id.clone())))
-        .with_controller_id(node)
+        .with_controller_id(BrokerId(context.controller_id()))
         .with_topics(topics);
     if request.include_cluster_authorized_operations {
         response.cluster_authorized_operations = cluster_operations(context);

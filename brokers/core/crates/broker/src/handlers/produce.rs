@@ -13,13 +13,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::topics::{NotServed, open_to_clients, time_limit};
 use crate::context::{QuotaKind, RequestContext};
-use freshet_engine::reading::{ReadBatch, UnreadBatch};
 use freshet_access::types::{Operation, ResourceType};
+use freshet_engine::reading::{ReadBatch, UnreadBatch};
 use freshet_metadata::view::Topic;
 use freshet_partition::{Partition, Staged};
 use freshet_storage::lane::ack::Acks;
 use freshet_storage::liveness::Liveness;
 use freshet_wire::budget::RequestMemory;
+use freshet_wire::protocol::leader::NodeEndpoint;
 use freshet_wire::protocol::produce::{
     ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse, ProduceTopic,
     ProduceTopicResponse, allows_compression,
@@ -48,6 +49,8 @@ pub struct StagedProduce {
     liveness: Liveness,
     time_limit: Duration,
     throttle_time_ms: i32,
+    /// The leaders that refusals name.
+    node_endpoints: Vec<NodeEndpoint>,
 }
 
 struct StagedTopic {
@@ -110,12 +113,14 @@ pub async fn stage_request(
     let begun = Instant::now();
     let (batches, acks) = (batches.into_iter(), Acks::new(memory));
     let mut stager = Stager { context, batches, stored_bytes: 0, acks };
-    let topics = topics.into_iter().map(|topic| stager.topic(topic)).collect();
+    let topics: Vec<_> = topics.into_iter().map(|topic| stager.topic(topic)).collect();
+    let partitions = topics.iter().flat_map(|topic| &topic.partitions);
+    let node_endpoints = context.nodes_named(partitions.filter_map(StagedPartition::leader_id));
     busy += begun.elapsed();
     let unbilled_ms = context.tally.stored(stager.stored_bytes);
     let throttle_time_ms = context.charge_produce(frame_bytes, busy).max(unbilled_ms);
     let (acks, liveness) = (stager.acks, engine.liveness.clone());
-    StagedProduce { topics, acks, liveness, time_limit, throttle_time_ms }
+    StagedProduce { topics, acks, liveness, time_limit, throttle_time_ms, node_endpoints }
 }
 
 /// The error with which records are refused.
@@ -377,13 +382,21 @@ impl StagedProduce {
             let (name, topic_id) = (topic.name, topic.topic_id);
             topics.push(ProduceTopicResponse { name, topic_id, partitions });
         }
-        let throttle_time_ms = self.throttle_time_ms;
-        let response = ProduceResponse { topics, throttle_time_ms, node_endpoints: Vec::new() };
+        let Self { throttle_time_ms, node_endpoints, .. } = self;
+        let response = ProduceResponse { topics, throttle_time_ms, node_endpoints };
         (response, settled_at)
     }
 }
 
 impl StagedPartition {
+    /// The leader that a refusal names.
+    fn leader_id(&self) -> Option<i32> {
+        match self {
+            Self::Refused(response) => response.current_leader.map(|leader| leader.leader_id),
+            Self::Staged { .. } => None,
+        }
+    }
+
     fn of(index: i32, partition: Arc<Partition>, staged: Staged, log_append_time_ms: i64) -> Self {
         let Staged { base_offset, end_offset, .. } = staged;
         let answer = Answer { base_offset, log_append_time_ms };

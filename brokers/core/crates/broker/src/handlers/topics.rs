@@ -90,7 +90,7 @@ impl Broker {
     }
 
     /// The node id of the broker whose incarnation this is; `None` where it is unknown.
-    pub(super) fn node_of(&self, incarnation: Incarnation) -> Option<i32> {
+    pub(crate) fn node_of(&self, incarnation: Incarnation) -> Option<i32> {
         if incarnation == self.engine.incarnation {
             return Some(self.engine.node_id);
         }

@@ -53,6 +53,7 @@ impl KafkaLinks {
             name: client.listener.name().to_owned(),
             advertised_host: host.to_owned(),
             advertised_port: port,
+            advertised_by_slot: client.advertised.clone(),
             sasl_mechanisms: Vec::new(),
         };
         let (broker, from) = (Arc::clone(&self.broker), client.address.ip());

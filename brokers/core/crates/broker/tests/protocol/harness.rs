@@ -10,10 +10,10 @@ use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_access::types::{ScramCredential, ScramMechanism};
 use freshet_broker::context::{Broker, BrokerSettings, ClientFacts, ListenerFacts, RequestContext};
-use freshet_engine::{Engine, EngineSettings};
 use freshet_broker::server::dispatch::KafkaService;
 use freshet_broker::server::links::KafkaLinks;
 use freshet_broker::server::{Server, ServerLimits};
+use freshet_engine::{Engine, EngineSettings};
 use freshet_link::{self as link, LinkError, LinkSecret, LinkedClient};
 use freshet_metadata::SqliteStore;
 use freshet_metadata::schema::TrafficLimit;
@@ -175,6 +175,7 @@ fn listener(sasl_mechanisms: Vec<Mechanism>) -> ListenerFacts {
         name: "test".to_owned(),
         advertised_host: HOST.to_owned(),
         advertised_port: PORT,
+        advertised_by_slot: Vec::new(),
         sasl_mechanisms,
     }
 }

@@ -109,6 +109,9 @@ pub struct BrokerPlace {
     /// `<host>:<port>` of its listener for brokers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
+    /// `<host>:<port>` of its listener for clients that come without a gateway.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kafka: String,
     /// The zone of its node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,

@@ -8,7 +8,7 @@ use super::Settings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_storage::lane::block::ALIGNMENT;
-use freshet_wire::text::{is_loopback, split_address};
+use freshet_wire::text::{is_loopback, is_unspecified, split_address};
 
 /// The smallest lane file: a checkpoint and a block.
 const FILE_BYTES_MIN: u64 = 64 << 10;
@@ -64,15 +64,22 @@ impl Settings {
             ("listener.advertised", &listener.advertised, true),
             ("listener.metrics", &listener.metrics, true),
             ("listener.link", &listener.link, true),
+            ("listener.brokers", &listener.brokers, true),
         ];
         for (key, value, may_be_empty) in addresses {
             if !(may_be_empty && value.is_empty()) && split_address(value).is_none() {
                 return Some(Problem { key, message: "must be host:port".to_owned() });
             }
         }
-        if !listener.link.is_empty() && self.link_secret().is_none() {
-            let message = "must have at least 32 hexadecimal digits where listener.link is set";
+        let needs_secret = !listener.link.is_empty() || !listener.brokers.is_empty();
+        if needs_secret && self.link_secret().is_none() {
+            let message = "must have at least 32 hexadecimal digits where listener.link or \
+                           listener.brokers is set";
             return Some(Problem { key: "listener.link_secret", message: message.to_owned() });
+        }
+        if is_unspecified(&listener.brokers) {
+            let message = "must name an address by which the other brokers reach this one";
+            return Some(Problem { key: "listener.brokers", message: message.to_owned() });
         }
         if listener.super_users_only && listener.sasl.is_empty() {
             let message = "must be false where listener.sasl names no mechanism: clients that do \
@@ -238,15 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn a_link_needs_a_secret_that_is_long_enough() {
+    fn links_and_other_brokers_need_a_secret_that_is_long_enough() {
         let mut settings = Settings::default();
-        settings.listener.link = "127.0.0.1:0".into();
-        for wrong in ["", "ab", &"x".repeat(32), &"0".repeat(31)] {
-            settings.listener.link_secret = super::super::Secret(wrong.into());
-            assert!(settings.listener_problem().is_some(), "{wrong}");
+        for (link, brokers) in [("127.0.0.1:0", ""), ("", "127.0.0.1:0")] {
+            settings.listener.link = link.into();
+            settings.listener.brokers = brokers.into();
+            for wrong in ["", "ab", &"x".repeat(32), &"0".repeat(31)] {
+                settings.listener.link_secret = super::super::Secret(wrong.into());
+                assert!(settings.listener_problem().is_some(), "{wrong}");
+            }
         }
         settings.listener.link_secret = super::super::Secret("0a".repeat(16));
         assert!(settings.listener_problem().is_none());
         assert!(!format!("{settings:?}").contains("0a0a"));
+    }
+
+    #[test]
+    fn other_brokers_get_an_address_that_they_can_reach() {
+        let mut settings = Settings::default();
+        settings.listener.link_secret = super::super::Secret("0a".repeat(16));
+        for wrong in ["0.0.0.0:7000", "[::]:7000", "7000"] {
+            settings.listener.brokers = wrong.into();
+            assert!(settings.listener_problem().is_some(), "{wrong}");
+        }
+        for right in ["10.0.0.7:7000", "broker-0.local:0", "[fd00::7]:7000"] {
+            settings.listener.brokers = right.into();
+            assert!(settings.listener_problem().is_none(), "{right}");
+        }
     }
 }

@@ -11,10 +11,10 @@ use freshet_access::acl::AuthorizerSettings;
 use freshet_access::principal::Principal;
 use freshet_access::sasl::Mechanism;
 use freshet_broker::context::BrokerSettings;
-use freshet_engine::EngineSettings;
 use freshet_broker::server::ServerLimits;
 use freshet_configs::{BrokerConfig, Overrides};
 use freshet_coordinator::group::GroupSettings;
+use freshet_engine::EngineSettings;
 use freshet_jobs::JobSettings;
 use freshet_jobs::split::SplitSettings;
 use freshet_link::LinkSecret;
@@ -107,6 +107,7 @@ impl Settings {
             host: host.to_owned(),
             place: BrokerPlace {
                 address: String::new(),
+                kafka: String::new(),
                 zone: self.broker.rack.clone(),
                 release: env!("CARGO_PKG_VERSION").to_owned(),
             },

@@ -1,0 +1,110 @@
+//! The broker as a member of a cluster that has several: it takes part on a thread of its own, so
+//! that its pulses do not wait for clients.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::{ProcessError, system_error};
+use freshet_engine::Engine;
+use freshet_members::channel::ChannelKey;
+use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_wire::ids::{Incarnation, PartitionId};
+use freshet_world::env::Network;
+use freshet_world::env::priority::serve_promptly;
+
+/// A listener for the other brokers of the cluster, whose connections wait until the broker takes
+/// part.
+pub(crate) struct Membership {
+    /// `host:port`, by which the others reach it.
+    pub(crate) address: String,
+    takes_part: oneshot::Sender<(Member, oneshot::Receiver<Infallible>)>,
+}
+
+/// Ends the part that a broker takes in its cluster, at once, where it is dropped.
+pub(crate) type TakesPart = oneshot::Sender<Infallible>;
+
+impl Membership {
+    /// Listens at `address`; with port 0 the system chooses a port.
+    pub(crate) async fn listen(
+        network: Arc<dyn Network>,
+        address: &str,
+    ) -> Result<Self, ProcessError> {
+        let (host, _) = address.rsplit_once(':').expect("it was checked with the settings");
+        let (takes_part, member) = oneshot::channel::<(Member, _)>();
+        let (bound, listens) = oneshot::channel();
+        let wanted = address.to_owned();
+        let run = move || {
+            serve_promptly();
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(bound.send(Err(error))),
+            };
+            runtime.block_on(async {
+                let listener = match network.listen(&wanted).await {
+                    Ok(listener) => listener,
+                    Err(error) => return drop(bound.send(Err(error))),
+                };
+                drop(bound.send(Ok(listener.local_address().port())));
+                // Nobody takes part where the broker did not start, or is the only one.
+                let Ok((member, ended)) = member.await else { return };
+                tokio::select! {
+                    _ = ended => {}
+                    () = Arc::new(member).run(listener) => {}
+                }
+            });
+        };
+        #[allow(clippy::disallowed_methods, reason = "a process: no simulation runs this")]
+        let thread = std::thread::Builder::new().name("freshet-members".to_owned()).spawn(run);
+        thread.map_err(system_error("a thread for the cluster's brokers"))?;
+        let port = listens.await.expect("the thread says how it went");
+        let port = port.map_err(system_error(format!("cannot listen on {address}")))?;
+        Ok(Self { address: format!("{host}:{port}"), takes_part })
+    }
+
+    /// Takes part in the cluster, if that has other brokers.
+    pub(crate) fn take_part(self, engine: &Arc<Engine>, key: ChannelKey) -> Option<TakesPart> {
+        if engine.term().is_some() {
+            return None;
+        }
+        let member = Member {
+            fence: engine.registration(),
+            metadata: Arc::clone(&engine.metadata),
+            view: Arc::clone(&engine.view),
+            network: Arc::clone(&engine.environment.network),
+            key,
+            duties: Arc::new(Heir { engine: Arc::clone(engine), runtime: Handle::current() }),
+            times: Times::default(),
+            state: MemberState::default(),
+        };
+        let (takes_part, ended) = oneshot::channel();
+        self.takes_part.send((member, ended)).is_ok().then_some(takes_part)
+    }
+}
+
+/// Takes over as the controller says, on the threads that serve clients.
+struct Heir {
+    engine: Arc<Engine>,
+    runtime: Handle,
+}
+
+#[async_trait]
+impl Duties for Heir {
+    async fn adopt(
+        &self,
+        dead: &BTreeSet<Incarnation>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<(), String> {
+        let (engine, dead, partitions) =
+            (Arc::clone(&self.engine), dead.clone(), partitions.clone());
+        let adopting = self
+            .runtime
+            .spawn(async move { engine.adopt(&dead, |id| partitions.contains(&id)).await });
+        let adopted = adopting.await.map_err(|error| error.to_string())?;
+        adopted.map_err(|error| error.to_string())
+    }
+}
