@@ -47,6 +47,8 @@ BENCHES = {
     "cold_replay": "the tail's latency while history is read from disk at half its rate",
     "many_partitions": "10,000 idle partitions: memory of each, opening, latency beside them",
     "restart_one": "a broker killed with -9 under load: the gap as its clients see it",
+    "takeover_kill": "the leader of three brokers is killed with -9 under load: its clients' gap",
+    "takeover_hang": "the leader of three brokers hangs (SIGSTOP) under load: its clients' gap",
     "recovery_growth": "start after a stop and after a kill, as the log grows",
     "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
     "bombs": "a client's p99 beside batches that decompress to 100 MiB and 2 GiB",

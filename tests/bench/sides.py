@@ -33,12 +33,20 @@ PYTHONS = {
 }
 
 
-class Side(Protocol):
-    """A cluster to measure. `start` may follow `stop`, over the same data."""
+class Served(Protocol):
+    """A cluster as its clients know it."""
 
     @property
     def bootstrap(self) -> str:
         """Addresses, as clients take them."""
+
+    @property
+    def replication(self) -> int:
+        """Replication factor to create topics with."""
+
+
+class Side(Served, Protocol):
+    """A cluster to measure. `start` may follow `stop`, over the same data."""
 
     @property
     def folder(self) -> Path:
@@ -47,10 +55,6 @@ class Side(Protocol):
     @property
     def pids(self) -> list[int]:
         """Process ids of all brokers."""
-
-    @property
-    def replication(self) -> int:
-        """Replication factor to create topics with."""
 
     def start(self) -> float:
         """Starts it; returns the seconds from the first process to a served Metadata request."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.probe import NotServedError, partitions_with_end
-from tests.bench.sides import Side
+from tests.bench.sides import Served, Side
 
 # Kafka takes its time for thousands of partitions.
 CREATE_SECONDS = 300
@@ -18,7 +18,7 @@ OPEN_SECONDS_MAX = 300.0
 RETRY_S = 0.02
 
 
-def create_topic(side: Side, topic: str, partitions: int) -> None:
+def create_topic(side: Served, topic: str, partitions: int) -> None:
     """Creates a topic, replicated as the side does it, and waits until all of it is led.
 
     Raises `RuntimeError` if it is not in time.
@@ -48,7 +48,7 @@ def start_and_open(side: Side, topics: Mapping[str, int]) -> float:
     return opened_s - min(asked_s, _ask_all(side, topics) or asked_s)
 
 
-def _wait_until_open(side: Side, topics: Mapping[str, int]) -> float:
+def _wait_until_open(side: Served, topics: Mapping[str, int]) -> float:
     """Asks until every partition reports its end; returns the seconds that the last time took."""
     clock, until = threading.Event(), time.monotonic() + OPEN_SECONDS_MAX
     while (asked_s := _ask_all(side, topics)) is None:
@@ -59,7 +59,7 @@ def _wait_until_open(side: Side, topics: Mapping[str, int]) -> float:
     return asked_s
 
 
-def _ask_all(side: Side, topics: Mapping[str, int]) -> float | None:
+def _ask_all(side: Served, topics: Mapping[str, int]) -> float | None:
     """Asks every partition for its end; returns the seconds that it took, None if one has none."""
     began = time.monotonic()
     open_partitions: set[tuple[str, int]] = set()

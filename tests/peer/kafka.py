@@ -129,9 +129,15 @@ class Peer:
         if self.servers:
             message = "the peer runs already"
             raise RuntimeError(message)
-        for node in self._nodes():
-            command = java_command("kafka.Kafka", str(self._settings(node)), options=BROKER_OPTIONS)
-            self.servers.append(spawn_server(command, self._log(node), cpus=self.cpus))
+        self.servers = [self._spawn_node(node) for node in self._nodes()]
+
+    def respawn(self, node: int) -> None:
+        """Starts the process of a node anew, without waiting for it. It has ended before."""
+        self.servers[node - 1] = self._spawn_node(node)
+
+    def _spawn_node(self, node: int) -> subprocess.Popen[bytes]:
+        command = java_command("kafka.Kafka", str(self._settings(node)), options=BROKER_OPTIONS)
+        return spawn_server(command, self._log(node), cpus=self.cpus)
 
     def start(self) -> None:
         """Starts the brokers and waits until each says that it has.
