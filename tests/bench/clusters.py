@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 
@@ -89,7 +88,7 @@ class FreshetCluster:
         self._ports = free_ports(BROKERS)
         store = CellStore(self._folder / "metadata.sqlite").cluster(CLUSTER)
         store.create(scale=BROKERS)
-        self.servers = []
+        self.servers: list[subprocess.Popen[bytes]] = []
         try:
             for node in range(BROKERS):
                 self.servers.append(self._spawn(node))
@@ -127,9 +126,12 @@ class FreshetCluster:
             f'listener.link_secret = "{LINK_SECRET}"',
         ]
         config.write_text("\n".join(lines) + "\n")
-        command = [FRESHET_PYTHON, "-P", "-m", "brokers", "serve", "--config", config]
-        log = self._folder / f"broker{node}.log"
-        return spawn_server(command, log, cpus=BROKER_CPU, cwd=self._folder)
+        return spawn_server(
+            [FRESHET_PYTHON, "-P", "-m", "brokers", "serve", "--config", config],
+            self._folder / f"broker{node}.log",
+            cpus=BROKER_CPU,
+            cwd=self._folder,
+        )
 
 
 @contextlib.contextmanager
@@ -150,7 +152,9 @@ class Watcher:
 
     def leader(self) -> int:
         """The node that leads the partition."""
-        return self._partition(AdminClient({"bootstrap.servers": self._side.bootstrap})).leader
+        admin = AdminClient({"bootstrap.servers": self._side.bootstrap})
+        leader: int = self._partition(admin).leader
+        return leader
 
     def until_led_by_another(self, dead: int) -> float:
         """Waits until a survivor says that another node leads; returns that moment."""
@@ -178,6 +182,6 @@ class Watcher:
 
         wait_until(is_whole, "the cluster is whole again", WHOLE_SECONDS_MAX, 0.2)
 
-    def _partition(self, admin: AdminClient):  # noqa: ANN202 -- librdkafka has no public name for it
+    def _partition(self, admin: AdminClient) -> Any:  # noqa: ANN401 -- it has no public name
         metadata = admin.list_topics(self._topic, timeout=WHOLE_SECONDS_MAX)
         return metadata.topics[self._topic].partitions[0]

@@ -87,9 +87,7 @@ def _measure(name: str, ending: Ending, times: int) -> Figures:
         for _ in range(times):
             watcher.until_whole()
             records = RATE * ending.seconds[name]
-            gap_ms, led_ms = _end_once(
-                side, watcher, ending, records, chance.uniform(*AFTER_S)
-            )
+            gap_ms, led_ms = _end_once(side, watcher, ending, records, chance.uniform(*AFTER_S))
             sent += records
             gaps.append(gap_ms)
             led.append(led_ms)

@@ -8,8 +8,6 @@ from tests.bench.report import Report
 from tests.bench.takeover import KILL, run_ending
 
 
-def run(
-    rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0
-) -> Report:
+def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` has fewer of them."""
     return run_ending(KILL, rounds, only, scale)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -79,7 +79,7 @@ def leaders_of(broker):
 
 def leader_of_all(brokers):
     """The node that leads the whole topic, once each broker says so."""
-    said = []
+    said: list[Counter[int]] = []
 
     def is_known():
         said[:] = [leaders_of(broker) for broker in brokers.values() if TOPIC in topics_of(broker)]
@@ -135,12 +135,17 @@ class Load:
 def read_all(bootstrap):
     """Partition → the numbers in it, in their order."""
     consumer = Consumer(
-        {**KAFKA_CLIENT, "bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True}
+        {
+            **KAFKA_CLIENT,
+            "bootstrap.servers": bootstrap,
+            "group.id": "g",
+            "enable.partition.eof": True,
+        }
     )
     places = [TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in range(PARTITIONS)]
     consumer.assign(places)
-    numbers = {index: [] for index in range(PARTITIONS)}
-    ended = set()
+    numbers: dict[int, list[int]] = {index: [] for index in range(PARTITIONS)}
+    ended: set[int] = set()
     try:
         while len(ended) < PARTITIONS:
             message = consumer.poll(TIMEOUT_S)
@@ -171,7 +176,7 @@ def test_clients_see_every_broker_and_go_to_the_leader(brokers):
     wait_until(lambda: len(load.acked) > 100, "records are produced")
     load.end()
     assert not load.errors
-    assert sorted(sum(read_all(other.bootstrap).values(), [])) == sorted(load.acked)
+    assert sorted(chain(*read_all(other.bootstrap).values())) == sorted(load.acked)
 
 
 def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):
@@ -200,5 +205,5 @@ def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):
     gap_s = max(later - earlier for earlier, later in pairwise(load.moments))
     assert gap_s < GAP_MAX_S
     numbers = read_all(bootstrap)
-    assert sorted(sum(numbers.values(), [])) == sorted(load.acked)
+    assert sorted(chain(*numbers.values())) == sorted(load.acked)
     assert all(read == sorted(read) for read in numbers.values())

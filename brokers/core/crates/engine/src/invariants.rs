@@ -3,26 +3,25 @@
 use freshet_world::invariants::BrokenInvariant;
 
 use super::succession::Succession;
-use super::takeover::Claim;
 
-/// All invariants of a claim.
+/// All invariants of what a claim succeeds.
 ///
 /// # Errors
 /// The first one that does not hold.
-pub fn check_claim(claim: &Claim) -> Result<(), BrokenInvariant> {
-    every_ended_lane_is_an_earlier_one(claim)?;
-    every_unknown_lane_has_an_end(claim)
+pub fn check_succession(succession: &Succession) -> Result<(), BrokenInvariant> {
+    every_ended_lane_is_an_earlier_one(succession)?;
+    every_unknown_lane_has_an_end(succession)
 }
 
 /// A takeover ends the lanes of earlier incarnations alone, never its own and none of a later one.
 /// A later one leads already: to end its lane would take away records that it has acknowledged
 /// since.
-fn every_ended_lane_is_an_earlier_one(claim: &Claim) -> Result<(), BrokenInvariant> {
-    match claim.succession.lanes.keys().find(|lane| **lane >= claim.incarnation) {
+fn every_ended_lane_is_an_earlier_one(succession: &Succession) -> Result<(), BrokenInvariant> {
+    match succession.lanes.keys().find(|lane| **lane >= succession.successor) {
         None => Ok(()),
         Some(later) => Err(BrokenInvariant::new(
             "every_ended_lane_is_an_earlier_one",
-            format_args!("{} ended lane {later}", claim.incarnation),
+            format_args!("{} ended lane {later}", succession.successor),
         )),
     }
 }
@@ -30,8 +29,8 @@ fn every_ended_lane_is_an_earlier_one(claim: &Claim) -> Result<(), BrokenInvaria
 /// A lane that only storage knows was ended like the others, before partitions get extents that
 /// name it. Its broker may live behind a metadata store that came back from a backup, and would go
 /// on acknowledging what nobody reads.
-fn every_unknown_lane_has_an_end(claim: &Claim) -> Result<(), BrokenInvariant> {
-    let Succession { lanes, unknown_lanes, .. } = &claim.succession;
+fn every_unknown_lane_has_an_end(succession: &Succession) -> Result<(), BrokenInvariant> {
+    let Succession { lanes, unknown_lanes, .. } = succession;
     match unknown_lanes.iter().find(|lane| !lanes.contains_key(lane)) {
         None => Ok(()),
         Some(open) => Err(BrokenInvariant::new(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::StartError;
-use super::invariants::check_claim;
+use super::invariants::check_succession;
 use super::succession::{Succession, lane_end, lanes_of, sealed_end, taken_of};
 use freshet_jobs::inherit::DeadLane;
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate};
@@ -156,9 +156,8 @@ impl Claimant<'_> {
         let peers = self.peers(incarnation, &known).await?;
         let (lanes, unknown_lanes) = self.end_predecessors(fence, known, &peers, unknown).await?;
         let succession = Succession { successor: incarnation, lanes, unknown_lanes };
-        let claim = Claim { incarnation, fence, token: Arc::new(token), succession, peers };
-        expect_held(check_claim(&claim)).map_err(LaneError::from)?;
-        Ok(claim)
+        expect_held(check_succession(&succession)).map_err(LaneError::from)?;
+        Ok(Claim { incarnation, fence, token: Arc::new(token), succession, peers })
     }
 
     /// Claims a number: the metadata store hands it out, and the exclusive creation of its folder

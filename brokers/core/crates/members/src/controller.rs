@@ -340,6 +340,7 @@ async fn serve(
     let Channel { mut sender, mut receiver } = channel;
     loop {
         tokio::select! {
+            biased;
             pulse = receiver.receive() => {
                 let Pulse { number } = pulse?;
                 let _ = events.send(Event::Pulse(incarnation));

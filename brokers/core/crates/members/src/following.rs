@@ -36,6 +36,7 @@ impl Member {
         let suspicion = Mutex::new(Suspicion::new(self.times, now));
         suspicion.lock().hear(term.incarnation, now);
         let ended = tokio::select! {
+            biased;
             ended = self.watch_term(term.term, &suspicion) => ended,
             ended = self.keep_channel(term, &suspicion, orders) => ended,
         };
@@ -97,6 +98,7 @@ impl Member {
         let mut number = 0;
         loop {
             tokio::select! {
+                biased;
                 message = channel.receiver.receive() => match message? {
                     FromController::Heard { .. } => {
                         suspicion.lock().hear(term.incarnation, Instant::now());

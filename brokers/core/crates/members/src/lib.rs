@@ -17,6 +17,7 @@ mod member;
 mod messages;
 pub mod planning;
 mod suspicion;
+mod taking_part;
 
 pub use member::{Member, MemberState};
 

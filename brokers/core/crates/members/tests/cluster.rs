@@ -30,12 +30,12 @@ const KILLED_MAX: Duration = Duration::from_millis(150);
 const END: SealedEnd = SealedEnd { file: 1, sequence: 1 };
 
 /// Takes over by changes of metadata only.
-struct Heir {
+struct Successor {
     metadata: Arc<ClusterMetadata>,
     fence: Fence,
 }
 
-impl Heir {
+impl Successor {
     async fn take_over(
         &self,
         dead: &BTreeSet<Incarnation>,
@@ -58,7 +58,7 @@ impl Heir {
 }
 
 #[async_trait]
-impl Duties for Heir {
+impl Duties for Successor {
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,
@@ -126,7 +126,7 @@ impl Cluster {
             view,
             network,
             key: ChannelKey::of(&LinkSecret::new(&[7; 32]).unwrap()),
-            duties: Arc::new(Heir { metadata, fence }),
+            duties: Arc::new(Successor { metadata, fence }),
             times: Times::default(),
             state: MemberState::default(),
         });
@@ -170,8 +170,8 @@ impl Cluster {
 
     fn controller(&self) -> Option<u32> {
         let mut leading = self.brokers.iter().filter(|(_, broker)| broker.member.leads().is_some());
-        let found = leading.next().map(|(slot, _)| *slot);
-        found.filter(|_| leading.next().is_none())
+        let first = leading.next().map(|(slot, _)| *slot);
+        first.filter(|_| leading.next().is_none())
     }
 
     fn follower(&self) -> u32 {

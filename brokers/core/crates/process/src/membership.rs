@@ -37,7 +37,7 @@ impl Membership {
         let (host, _) = address.rsplit_once(':').expect("it was checked with the settings");
         let (takes_part, member) = oneshot::channel::<(Member, _)>();
         let (bound, listens) = oneshot::channel();
-        let wanted = address.to_owned();
+        let given = address.to_owned();
         let run = move || {
             serve_promptly();
             let runtime = match Builder::new_current_thread().enable_all().build() {
@@ -45,7 +45,7 @@ impl Membership {
                 Err(error) => return drop(bound.send(Err(error))),
             };
             runtime.block_on(async {
-                let listener = match network.listen(&wanted).await {
+                let listener = match network.listen(&given).await {
                     Ok(listener) => listener,
                     Err(error) => return drop(bound.send(Err(error))),
                 };
@@ -53,6 +53,7 @@ impl Membership {
                 // Nobody takes part where the broker did not start, or is the only one.
                 let Ok((member, ended)) = member.await else { return };
                 tokio::select! {
+                    biased;
                     _ = ended => {}
                     () = Arc::new(member).run(listener) => {}
                 }
@@ -77,7 +78,7 @@ impl Membership {
             view: Arc::clone(&engine.view),
             network: Arc::clone(&engine.environment.network),
             key,
-            duties: Arc::new(Heir { engine: Arc::clone(engine), runtime: Handle::current() }),
+            duties: Arc::new(Successor { engine: Arc::clone(engine), runtime: Handle::current() }),
             times: Times::default(),
             state: MemberState::default(),
         };
@@ -87,13 +88,13 @@ impl Membership {
 }
 
 /// Takes over as the controller says, on the threads that serve clients.
-struct Heir {
+struct Successor {
     engine: Arc<Engine>,
     runtime: Handle,
 }
 
 #[async_trait]
-impl Duties for Heir {
+impl Duties for Successor {
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,

@@ -240,13 +240,13 @@ pub async fn run(
 }
 
 /// Takes over as the controller says, and counts it.
-struct Heir {
+struct Successor {
     engine: Arc<Engine>,
     status: Arc<Status>,
 }
 
 #[async_trait]
-impl Duties for Heir {
+impl Duties for Successor {
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,
@@ -274,7 +274,7 @@ fn take_part(
         view: Arc::clone(&engine.view),
         network: Arc::clone(&engine.environment.network),
         key: ChannelKey::of(&LinkSecret::new(&[7; 32]).expect("it is long enough")),
-        duties: Arc::new(Heir { engine: Arc::clone(engine), status: Arc::clone(status) }),
+        duties: Arc::new(Successor { engine: Arc::clone(engine), status: Arc::clone(status) }),
         times: TIMES,
         state: MemberState::default(),
     };
