@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
 
@@ -28,6 +28,7 @@ CLUSTER = "bench"
 LINK_SECRET = "5e" * 32
 WHOLE_SECONDS_MAX = 120.0
 LOOK_SECONDS = 0.005
+NOBODY = -1
 
 
 class ClusterSide(Served, Protocol):
@@ -153,8 +154,7 @@ class Watcher:
     def leader(self) -> int:
         """The node that leads the partition."""
         admin = AdminClient({"bootstrap.servers": self._side.bootstrap})
-        leader: int = self._partition(admin).leader
-        return leader
+        return self._leader(admin)
 
     def until_led_by_another(self, dead: int) -> float:
         """Waits until a survivor says that another node leads; returns that moment."""
@@ -164,9 +164,9 @@ class Watcher:
         moments: list[float] = []
 
         def is_led() -> bool:
-            leader = self._partition(admin).leader
+            leader = self._leader(admin)
             moments.append(time.monotonic())
-            return leader not in {dead, -1}
+            return leader not in {dead, NOBODY}
 
         wait_until(is_led, "another node leads", WHOLE_SECONDS_MAX, LOOK_SECONDS)
         return moments[-1]
@@ -176,12 +176,14 @@ class Watcher:
         admin = AdminClient({"bootstrap.servers": self._side.bootstrap})
 
         def is_whole() -> bool:
-            metadata = admin.list_topics(timeout=WHOLE_SECONDS_MAX)
-            partition = metadata.topics[self._topic].partitions[0]
-            return len(metadata.brokers) == BROKERS and len(partition.isrs) == BROKERS
+            metadata = admin.list_topics(self._topic, timeout=WHOLE_SECONDS_MAX)
+            partition = metadata.topics[self._topic].partitions.get(0)
+            in_sync = 0 if partition is None else len(partition.isrs)
+            return len(metadata.brokers) == BROKERS and in_sync == BROKERS
 
         wait_until(is_whole, "the cluster is whole again", WHOLE_SECONDS_MAX, 0.2)
 
-    def _partition(self, admin: AdminClient) -> Any:  # noqa: ANN401 -- it has no public name
+    def _leader(self, admin: AdminClient) -> int:
         metadata = admin.list_topics(self._topic, timeout=WHOLE_SECONDS_MAX)
-        return metadata.topics[self._topic].partitions[0]
+        partition = metadata.topics[self._topic].partitions.get(0)
+        return NOBODY if partition is None else int(partition.leader)

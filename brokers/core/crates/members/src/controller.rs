@@ -166,6 +166,9 @@ impl<'a> Controller<'a> {
                 let since = self.awaited.get(&incarnation);
                 if since.is_some_and(|since| now.duration_since(*since) < join_max) {
                     self.suspicion.hear(incarnation, now);
+                }
+                // Of a process that ends the connections may go before the listener.
+                if !self.links.contains_key(&incarnation) {
                     self.probe(incarnation);
                 }
                 false
@@ -180,9 +183,11 @@ impl<'a> Controller<'a> {
         let Some((_, address)) = peers.into_iter().find(|(peer, _)| *peer == incarnation) else {
             return;
         };
-        let (events, pause) = (self.events_in.clone(), self.member.times.pulse);
-        let (network, connect_max) =
-            (Arc::clone(&self.member.network), self.member.times.connect_max);
+        let Times { pulse, retry, connect_max, .. } = self.member.times;
+        // One that starts takes a while; one whose channel has ended is back at once, or dead.
+        let pause = if self.awaited.contains_key(&incarnation) { pulse } else { retry };
+        let events = self.events_in.clone();
+        let network = Arc::clone(&self.member.network);
         self.tasks.spawn(async move {
             let event = match connect(network.as_ref(), &address, connect_max).await {
                 Ok(_) => {

@@ -86,6 +86,8 @@ struct Cluster {
     observer: ClusterMetadata,
     brokers: BTreeMap<u32, Broker>,
     hosts: HostId,
+    /// The name of the last topic that the broker of a slot was given.
+    topics: BTreeMap<u32, String>,
 }
 
 fn metadata_of(store: &Arc<dyn MetadataStore>, seed: u64) -> ClusterMetadata {
@@ -99,7 +101,14 @@ impl Cluster {
         let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::in_memory());
         let observer = metadata_of(&store, 0);
         let network = SimNetwork::default();
-        let mut cluster = Self { network, store, observer, brokers: BTreeMap::new(), hosts: 0 };
+        let mut cluster = Self {
+            network,
+            store,
+            observer,
+            brokers: BTreeMap::new(),
+            hosts: 0,
+            topics: BTreeMap::new(),
+        };
         for slot in 0..slots {
             cluster.start(slot).await;
         }
@@ -136,9 +145,11 @@ impl Cluster {
     }
 
     /// Makes the broker of a slot lead a topic.
-    async fn give_topic(&self, slot: u32) {
+    async fn give_topic(&mut self, slot: u32) {
+        let name = format!("of-{slot}-{}", self.hosts);
+        self.topics.insert(slot, name.clone());
         let new = NewTopic {
-            name: format!("of-{slot}"),
+            name,
             partitions: PARTITIONS,
             replication_factor: 3,
             internal: false,
@@ -148,14 +159,18 @@ impl Cluster {
         self.observer.create_topic(None, &new).await.unwrap();
     }
 
-    /// Ends the process of a slot. Its connections end, and nothing listens there any more.
+    /// Ends the process of a slot. Its connections end, and a moment later nothing listens there any
+    /// more: so it is where the system closes what a process had open.
     async fn kill(&mut self, slot: u32) -> Incarnation {
         let broker = self.brokers.remove(&slot).unwrap();
-        self.network.forget(broker.host);
+        let open_still = self.network.of(broker.host).listen("").await.unwrap();
         for task in broker.tasks {
             task.abort();
             assert!(task.await.is_err_and(|error| error.is_cancelled()));
         }
+        sleep(Duration::from_millis(2)).await;
+        drop(open_still);
+        self.network.forget(broker.host);
         broker.member.fence.incarnation
     }
 
@@ -189,7 +204,7 @@ impl Cluster {
 
     /// How many partitions of a slot's topic each incarnation leads.
     async fn leaders(&self, slot: u32) -> BTreeMap<Incarnation, usize> {
-        let topic = self.observer.topic(&format!("of-{slot}")).await.unwrap().unwrap().record.id;
+        let topic = self.observer.topic(&self.topics[&slot]).await.unwrap().unwrap().record.id;
         let mut leaders = BTreeMap::new();
         for index in 0..PARTITIONS {
             let stored = self.observer.partition(PartitionId::new(topic, index)).await.unwrap();
@@ -251,9 +266,28 @@ async fn survivors_share_at_once_what_a_killed_process_led() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_broker_after_another_can_be_killed() {
+    let mut cluster = Cluster::of(3).await;
+    for round in 0..12 {
+        sleep(Duration::from_millis(300 + 370 * round)).await;
+        let controller = cluster.controller().unwrap();
+        let killed = if round % 3 == 0 { cluster.follower() } else { controller };
+        cluster.give_topic(killed).await;
+        let dead = cluster.kill(killed).await;
+        let took = cluster.until_taken(killed, dead).await;
+        assert!(
+            took < KILLED_MAX,
+            "{took:?} in round {round}, controller: {}",
+            killed == controller
+        );
+        cluster.start(killed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broker_that_nobody_hears_is_fenced_within_a_second() {
     for isolate_controller in [false, true] {
-        let cluster = Cluster::of(3).await;
+        let mut cluster = Cluster::of(3).await;
         sleep(Duration::from_secs(2)).await;
         let controller = cluster.controller().unwrap();
         let silent = if isolate_controller { controller } else { cluster.follower() };
