@@ -180,7 +180,7 @@ pub struct Engine {
     /// Held by the adoption or hand-over that goes on.
     adopting: tokio::sync::Mutex<()>,
     fence: Fence,
-    term: Option<Term>,
+    term: watch::Sender<Option<Term>>,
     freshness: Arc<Freshness>,
     opened: watch::Receiver<u64>,
     jobs: mpsc::UnboundedSender<JobMessage>,
@@ -201,9 +201,20 @@ impl Engine {
         self.fence
     }
 
-    /// The term in which this broker runs the jobs of the cluster, if it does.
+    /// The term in which this broker runs the jobs of the cluster, if it does. The only broker of a
+    /// cluster has one from its start to its end.
     pub fn term(&self) -> Option<Term> {
-        self.term
+        *self.term.borrow()
+    }
+
+    /// Begins or ends the term of a broker among several, which was elected controller or deposed.
+    pub fn set_term(&self, term: Option<Term>) {
+        self.term.send_replace(term);
+    }
+
+    /// Whether the cluster has other brokers, of which one is elected controller.
+    pub fn has_peers(&self) -> bool {
+        self.scale > 1
     }
 
     /// Waits for a check of the owner token that begins after this call. What is read afterwards is

@@ -75,7 +75,7 @@ impl Engine {
         let (lane, lane_writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
         let (changes, opened) = watch::channel(0);
         let keeper = Arc::new(taken.topic_keeper(&environment, &settings, changes));
-        let term = taken.term();
+        let term = watch::Sender::new(taken.only_term());
         let groups = taken.create_groups(&environment, &settings, &lane);
         let load_groups = groups::coordinator_loader(&groups, &taken.view);
         // This subscribes to the view before any group is loaded. A topic that is deleted while
@@ -85,10 +85,11 @@ impl Engine {
         let egress = Arc::new(EgressMeter::new(taken.payer_rules()));
         let freshness = Arc::new(Freshness::new(settings.rules, taken.liveness.clone()));
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
-        let jobs_task = taken.start_jobs(&environment, &settings, context, &keeper, messages)?;
+        let for_jobs = (&keeper, term.subscribe());
+        let jobs_task = taken.start_jobs(&environment, &settings, context, for_jobs, messages)?;
         let descriptors = taken.descriptors(&settings);
         let liveness = taken.liveness.clone();
-        let (sweep_topics, purge_topics) = taken.topic_jobs(term, &environment, &settings);
+        let topic_jobs = taken.topic_jobs(term.subscribe(), &environment, &settings);
         let clock = Arc::clone(&environment.clock);
         let view = Arc::clone(&taken.view);
         let exists = move |topic| view.snapshot().led_topic(topic).is_some();
@@ -100,9 +101,8 @@ impl Engine {
             write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
             check_token: freshness.clone().run(Arc::clone(&taken.claim.token)).boxed(),
             forget_offsets: forget_offsets.boxed(),
-            sweep_topics,
             write_descriptors: descriptors.run().boxed(),
-            purge_topics,
+            topic_jobs: topic_jobs.run().boxed(),
         };
         let tasks = tasks.spawn_all(&liveness);
         let reading = BatchReading::new(
@@ -141,7 +141,7 @@ impl Engine {
     }
 }
 
-/// The tasks of an engine. Each but `sweep_topics` runs until the engine is dropped, which aborts
+/// The tasks of an engine. Each runs until the engine is dropped, which aborts
 /// them in the order of the fields. None waits for another one to start, so their order decides
 /// nothing; what must happen in order happens in [`Engine::start`] before they are spawned.
 struct EngineTasks {
@@ -164,14 +164,13 @@ struct EngineTasks {
     check_token: BoxFuture<'static, ()>,
     /// Forgets the offsets that groups committed for topics which are deleted from now on.
     forget_offsets: BoxFuture<'static, ()>,
-    /// Removes, once, what an interrupted creation or deletion of a topic left in the metadata
-    /// store. Nothing that is served depends on it, so the start does not wait for it.
-    sweep_topics: BoxFuture<'static, ()>,
     /// Copies the records of topics to the object store, from which a restored metadata store
     /// learns their names and configs.
     write_descriptors: BoxFuture<'static, ()>,
-    /// Gives up deleted topics once they can no longer be restored.
-    purge_topics: BoxFuture<'static, ()>,
+    /// Removes what an interrupted creation or deletion of a topic left in the metadata store, and
+    /// gives up deleted topics once they can no longer be restored. Nothing that is served depends
+    /// on it, so the start does not wait for it.
+    topic_jobs: BoxFuture<'static, ()>,
 }
 
 impl EngineTasks {
@@ -186,9 +185,8 @@ impl EngineTasks {
             spawn(self.write_egress),
             spawn(self.check_token),
             spawn(self.forget_offsets),
-            spawn(self.sweep_topics),
             spawn(self.write_descriptors),
-            spawn(self.purge_topics),
+            spawn(self.topic_jobs),
         ]
     }
 }
@@ -328,13 +326,13 @@ impl TakenOver {
         PayerRules { pairs_max: Arc::new(pairs_max), free: groups::PRINCIPAL.into() }
     }
 
-    /// The term in which this broker runs the jobs of the cluster: always where it is the cluster's
-    /// only broker. Among several a controller would have it, which they do not elect yet.
-    fn term(&self) -> Option<Term> {
+    /// The term of a broker that is the cluster's only one. Among several the controller gets one,
+    /// once it is elected.
+    fn only_term(&self) -> Option<Term> {
         (self.cluster.scale <= 1).then(|| Term::of_only_broker(self.claim.fence))
     }
 
-    /// Creates the group coordinator. It expires offsets where this broker has the term.
+    /// Creates the group coordinator.
     fn create_groups(
         &self,
         environment: &Environment,
@@ -342,11 +340,7 @@ impl TakenOver {
         lane: &Arc<Lane>,
     ) -> Arc<GroupCoordinator> {
         let (view, partitions) = (&self.view, &self.partitions);
-        let groups = groups::create_coordinator(environment, settings, view, partitions, lane);
-        if let Some(term) = self.term() {
-            groups.expire_in(term);
-        }
-        groups
+        groups::create_coordinator(environment, settings, view, partitions, lane)
     }
 
     /// Starts the jobs, on a thread of their own: they compute for long at a time, and clients must
@@ -356,57 +350,52 @@ impl TakenOver {
         environment: &Environment,
         settings: &EngineSettings,
         context: Arc<JobContext>,
-        keeper: &Arc<TopicKeeper>,
+        (keeper, term): (&Arc<TopicKeeper>, watch::Receiver<Option<Term>>),
         messages: mpsc::UnboundedReceiver<JobMessage>,
     ) -> Result<AbortOnDropHandle<()>, StartError> {
-        let (own_jobs, cluster_jobs) = self.jobs(settings, context, keeper, self.term(), messages);
+        let (own_jobs, cluster_jobs) = self.jobs(settings, context, keeper, term, messages);
         let run_jobs = freshet_jobs::run(own_jobs, cluster_jobs);
         let run_jobs = watched(self.liveness.clone(), run_jobs).boxed();
         Ok(environment.disk.set_aside(run_jobs).map_err(LaneError::from)?)
     }
 
-    /// The jobs on the partitions that this broker leads, and those of the cluster under a `term`.
+    /// The jobs on the partitions that this broker leads, and those that remove what nobody names.
     /// `messages` brings what the first are asked to do.
     fn jobs(
         &self,
         settings: &EngineSettings,
         context: Arc<JobContext>,
         keeper: &Arc<TopicKeeper>,
-        term: Option<Term>,
+        term: watch::Receiver<Option<Term>>,
         messages: mpsc::UnboundedReceiver<JobMessage>,
-    ) -> (BrokerJobs, Option<ClusterJobs>) {
+    ) -> (BrokerJobs, ClusterJobs) {
         let topics = self.viewed_topics(settings);
-        let of_cluster = term.map(|term| ClusterJobs {
+        let of_cluster = ClusterJobs {
             term,
             context: Arc::clone(&context),
             topics: Arc::clone(&topics) as Arc<_>,
             remains: Arc::clone(keeper) as Arc<_>,
             settings: settings.jobs,
-        });
+        };
         let inherited =
             Inherited { lanes: self.dead_lanes.clone(), extents: Arc::clone(keeper) as Arc<_> };
         let own = BrokerJobs { context, topics, inherited, settings: settings.jobs, messages };
         (own, of_cluster)
     }
 
-    /// What sweeps topics once, and what purges them: nothing without a term.
     fn topic_jobs(
         &self,
-        term: Option<Term>,
+        term: watch::Receiver<Option<Term>>,
         environment: &Environment,
         settings: &EngineSettings,
-    ) -> (BoxFuture<'static, ()>, BoxFuture<'static, ()>) {
-        let Some(term) = term else {
-            return (std::future::ready(()).boxed(), std::future::pending().boxed());
-        };
-        let jobs = TopicJobs {
+    ) -> TopicJobs {
+        TopicJobs {
             term,
             rules: settings.rules,
             metadata: Arc::clone(&self.metadata),
             view: Arc::clone(&self.view),
             clock: Arc::clone(&environment.clock),
-        };
-        (jobs.clone().sweep().boxed(), jobs.purge_when_due().boxed())
+        }
     }
 
     fn descriptors(&self, settings: &EngineSettings) -> Descriptors {

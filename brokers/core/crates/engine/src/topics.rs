@@ -329,6 +329,11 @@ fn ends_of(
 
 #[async_trait]
 impl Remains for TopicKeeper {
+    async fn live(&self) -> Result<BTreeSet<Incarnation>, String> {
+        let live = self.metadata.live_incarnations().await.map_err(|error| error.to_string())?;
+        Ok(live.into_keys().collect())
+    }
+
     fn ended(&self) -> BTreeMap<Incarnation, i64> {
         let snapshot = self.view.snapshot();
         let mut ended = ends_of(&snapshot.incarnations);

@@ -1,7 +1,9 @@
-//! Jobs of the whole cluster, which the broker with the term runs: they remove what nothing names
-//! any more, whichever incarnation wrote it.
+//! Jobs that remove what nothing names any more: each broker does so for what it wrote itself, and
+//! the one with the term for what ended incarnations wrote.
 
 use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use super::garbage::{Garbage, Remains};
 use super::sweep::Sweeper;
@@ -10,8 +12,8 @@ use freshet_metadata::cluster::Term;
 
 /// The jobs of the cluster: sweeping the object store, and removing what ended incarnations left.
 pub struct ClusterJobs {
-    /// The right to run them.
-    pub term: Term,
+    /// The term that this broker has, where it has one.
+    pub term: watch::Receiver<Option<Term>>,
     /// What jobs work with.
     pub context: Arc<JobContext>,
     /// Answers what jobs ask about topics.
@@ -26,13 +28,23 @@ impl ClusterJobs {
     /// Runs the jobs one after the other in rounds, and never returns.
     pub(super) async fn run(self) {
         let Self { term, context, topics, remains, settings } = self;
-        let mut sweeper = Sweeper::new(term);
-        let mut garbage = Garbage::new(term, settings.unmetered_lanes_kept);
+        let mut sweeper = Sweeper::default();
+        let mut garbage: Option<Garbage> = None;
         let mut due = ticks(settings.sweep_interval);
         loop {
             due.tick().await;
-            report_outcome("sweep", sweeper.sweep(&context, topics.as_ref()).await);
-            report_outcome("garbage", garbage.collect(&context, remains.as_ref()).await);
+            let term = *term.borrow();
+            let facts = (topics.as_ref(), remains.as_ref());
+            report_outcome("sweep", sweeper.sweep(&context, facts, term).await);
+            let Some(term) = term else {
+                garbage = None;
+                continue;
+            };
+            let collector = garbage.take().filter(|garbage| garbage.term() == term);
+            let mut collector =
+                collector.unwrap_or_else(|| Garbage::new(term, settings.unmetered_lanes_kept));
+            report_outcome("garbage", collector.collect(&context, remains.as_ref()).await);
+            garbage = Some(collector);
         }
     }
 }

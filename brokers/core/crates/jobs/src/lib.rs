@@ -211,23 +211,18 @@ impl Default for JobSettings {
 /// Runs all jobs until the engine ends: first what earlier incarnations left is settled, then the
 /// broker's jobs and those of the cluster, if it has the term for these, run concurrently. The
 /// future is boxed so that it is compiled in this crate only, and not again in its caller's.
-pub fn run(own: BrokerJobs, of_cluster: Option<ClusterJobs>) -> BoxFuture<'static, ()> {
+pub fn run(own: BrokerJobs, of_cluster: ClusterJobs) -> BoxFuture<'static, ()> {
     run_all(own, of_cluster).boxed()
 }
 
-async fn run_all(mut own: BrokerJobs, of_cluster: Option<ClusterJobs>) {
+async fn run_all(mut own: BrokerJobs, of_cluster: ClusterJobs) {
     let liveness = own.context.sources.liveness.clone();
     let work = async {
         let splitter = own.settle().await;
         tokio::select! {
             biased;
             () = own.run(splitter) => {}
-            () = async {
-                match of_cluster {
-                    Some(jobs) => jobs.run().await,
-                    None => std::future::pending().await,
-                }
-            } => {}
+            () = of_cluster.run() => {}
         }
     };
     tokio::select! {

@@ -1,39 +1,50 @@
 //! The sweeper: deletes objects and manifests that nothing names any more.
 //!
-//! What two rounds in a row find unnamed is deleted, if this incarnation still owns its lane. The
-//! sweeper touches only what incarnations up to its term's, and epochs up to the partition's, can
-//! have written: it cannot know whether a later incarnation's object will be named. The rests of
-//! interrupted puts are deleted in the same way.
+//! What two rounds in a row find unnamed is deleted, if this incarnation still owns its lane. A
+//! broker sweeps the objects that it wrote itself, because it alone knows which it is making; and
+//! with the term also those of incarnations that have ended. It never touches what another live
+//! broker wrote, or an incarnation after its own: it cannot know whether that will be named.
+//!
+//! What partitions of other brokers need is read from their manifests in the object store. A
+//! manifest is there before it counts, and the ones before it go only afterwards: so all that are
+//! there name, together, all that counts.
 
 use std::collections::BTreeSet;
 
+use super::garbage::Remains;
 use super::{JobContext, JobError, TopicFacts};
 use freshet_metadata::cluster::Term;
+use freshet_partition::Partition;
+use freshet_storage::cold::ColdError;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::names::ObjectRef;
 use freshet_storage::rules::Rule;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
+use freshet_world::env::store::StoreError;
+
+/// How often the manifests of a partition are listed again where one was removed while they were
+/// read.
+const LISTINGS_MAX: u32 = 10;
+
+/// What a sweeper asks: about topics, and about incarnations.
+type Facts<'a> = (&'a dyn TopicFacts, &'a dyn Remains);
 
 /// Sweeps in rounds, and remembers what the last round found unnamed.
+#[derive(Default)]
 pub struct Sweeper {
-    term: Term,
     unnamed: BTreeSet<String>,
 }
 
 impl Sweeper {
-    /// Creates it for a term, before its first round.
-    pub fn new(term: Term) -> Self {
-        Self { term, unnamed: BTreeSet::new() }
-    }
-
-    /// Performs one round.
+    /// Performs one round, in the term that this broker has.
     ///
     /// # Errors
     /// Any [`JobError`]; then nothing more is deleted.
     pub async fn sweep(
         &mut self,
         context: &JobContext,
-        topics: &dyn TopicFacts,
+        (topics, remains): Facts<'_>,
+        term: Option<Term>,
     ) -> Result<(), JobError> {
         if context.partitions.any_offline() {
             tracing::warn!("not sweeping: a partition is offline and may need any object");
@@ -42,9 +53,15 @@ impl Sweeper {
         // Taken before any manifest is read: an object that is named between the two is then kept
         // by this list or by its manifest.
         let kept = context.unnamed_objects();
-        let mut survey = survey_manifests(context, topics).await?;
+        // Before any object is listed: what an incarnation makes that registers later is seen in
+        // the next round to be of a live one.
+        let live = match term {
+            Some(_) => remains.live().await.map_err(JobError::Metadata)?,
+            None => BTreeSet::new(),
+        };
+        let mut survey = survey_manifests(context, topics, term).await?;
         survey.named.extend(kept);
-        let mut unnamed = unnamed_objects(context, self.term, &survey).await?;
+        let mut unnamed = unnamed_objects(context, term, &live, &survey).await?;
         unnamed.extend(survey.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();
         self.unnamed = unnamed;
@@ -75,6 +92,7 @@ struct Survey {
 async fn survey_manifests(
     context: &JobContext,
     topics: &dyn TopicFacts,
+    term: Option<Term>,
 ) -> Result<Survey, JobError> {
     let mut survey = Survey::default();
     for partition in context.partitions.all() {
@@ -86,39 +104,96 @@ async fn survey_manifests(
         for index in context.store.list(&format!("{root}/{topic}")).await? {
             let Ok(index) = index.parse::<i32>() else { continue };
             let id = PartitionId::new(topic_id, index);
-            survey_partition(context, topics, id, &mut survey).await?;
+            // One that is being handed over is not there: somebody else may lead it by now.
+            if let Some(partition) = context.partitions.get(id) {
+                survey_own(context, &partition, &mut survey).await?;
+            } else if topics.was_deleted(topic_id) {
+                if term.is_some() {
+                    survey_deleted(context, id, &mut survey).await?;
+                }
+            } else {
+                survey_other(context, id, &mut survey).await?;
+            }
         }
     }
     Ok(survey)
 }
 
-async fn survey_partition(
+/// Surveys a partition that is led here: earlier manifests than its current one count no more.
+async fn survey_own(
     context: &JobContext,
-    topics: &dyn TopicFacts,
-    id: PartitionId,
+    partition: &Partition,
     survey: &mut Survey,
 ) -> Result<(), JobError> {
-    let folder = Manifest::folder(&context.cluster, id);
-    let current = context.partitions.get(id).map(|partition| partition.manifest().name);
+    let folder = Manifest::folder(&context.cluster, partition.id());
+    let current = partition.manifest();
+    name_objects(&mut survey.named, &current);
+    let current = current.name;
     for file_name in context.store.list(&folder).await? {
-        let Some(name) = Manifest::parse_file_name(&file_name) else { continue };
-        let key = format!("{folder}/{file_name}");
-        match current {
-            Some(current) if name < current => survey.superseded.push(key),
-            Some(_) => {}
-            None if topics.was_deleted(id.topic) => survey.superseded.push(key),
-            None => match Manifest::decode(&context.store.get(&key).await?) {
-                Ok(manifest) => name_objects(&mut survey.named, &manifest),
-                Err(error) => {
-                    let advice = "sparing all that it may name: restore or remove it";
-                    tracing::error!(key, %error, "{advice}");
-                    survey.unreadable = true;
-                }
-            },
+        if Manifest::parse_file_name(&file_name).is_some_and(|name| name < current) {
+            survey.superseded.push(format!("{folder}/{file_name}"));
         }
     }
     survey.superseded.extend(half_made(context, &folder).await?);
     Ok(())
+}
+
+/// Surveys a partition of a topic that was deleted for good: none of its manifests counts.
+async fn survey_deleted(
+    context: &JobContext,
+    id: PartitionId,
+    survey: &mut Survey,
+) -> Result<(), JobError> {
+    let folder = Manifest::folder(&context.cluster, id);
+    let names = context.store.list(&folder).await?;
+    let manifests = names.iter().filter(|name| Manifest::parse_file_name(name).is_some());
+    survey.superseded.extend(manifests.map(|name| format!("{folder}/{name}")));
+    survey.superseded.extend(half_made(context, &folder).await?);
+    Ok(())
+}
+
+/// Surveys a partition that another broker leads, or nobody: what any of its manifests names stays.
+async fn survey_other(
+    context: &JobContext,
+    id: PartitionId,
+    survey: &mut Survey,
+) -> Result<(), JobError> {
+    for _ in 0..LISTINGS_MAX {
+        if name_all(context, id, survey).await? {
+            return Ok(());
+        }
+    }
+    let folder = Manifest::folder(&context.cluster, id);
+    Err(ColdError::from(StoreError::NotFound(format!("a manifest of {folder}"))).into())
+}
+
+/// Adds what the manifests of a partition name. Returns whether none of them was removed meanwhile:
+/// a later one, which may not be in the list, names what that one named.
+async fn name_all(
+    context: &JobContext,
+    id: PartitionId,
+    survey: &mut Survey,
+) -> Result<bool, JobError> {
+    let folder = Manifest::folder(&context.cluster, id);
+    for file_name in context.store.list(&folder).await? {
+        if Manifest::parse_file_name(&file_name).is_none() {
+            continue;
+        }
+        let key = format!("{folder}/{file_name}");
+        let bytes = match context.store.get(&key).await {
+            Err(StoreError::NotFound(_)) => return Ok(false),
+            read => read?,
+        };
+        match Manifest::decode(&bytes) {
+            Ok(manifest) => name_objects(&mut survey.named, &manifest),
+            Err(error) => {
+                let advice = "sparing all that it may name: restore or remove it";
+                tracing::error!(key, %error, "{advice}");
+                survey.unreadable = true;
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// The keys of the rests of interrupted puts in a folder.
@@ -133,19 +208,23 @@ fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
 
 async fn unnamed_objects(
     context: &JobContext,
-    term: Term,
+    term: Option<Term>,
+    live: &BTreeSet<Incarnation>,
     survey: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
+    let own = context.incarnation;
+    let has_ended = |incarnation| incarnation < own && !live.contains(&incarnation);
+    let checks = context.sources.rules.hold(Rule::CheckBeforeDelete);
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {
         let Ok(incarnation) = folder.parse().map(Incarnation) else { continue };
-        let of_a_successor = incarnation > term.incarnation();
-        if of_a_successor && context.sources.rules.hold(Rule::CheckBeforeDelete) {
+        let is_swept = incarnation == own || term.is_some() && has_ended(incarnation);
+        if checks && !is_swept {
             continue;
         }
         let folder = ObjectRef::folder(&context.cluster, incarnation);
         unnamed.extend(half_made(context, &folder).await?);
-        if survey.unreadable && incarnation != term.incarnation() {
+        if survey.unreadable && incarnation != own {
             continue;
         }
         for name in context.store.list(&folder).await? {

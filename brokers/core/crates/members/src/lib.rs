@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use freshet_metadata::cluster::Term;
 use freshet_wire::ids::{Incarnation, PartitionId};
 
 pub mod channel;
@@ -24,6 +25,10 @@ pub use member::{Member, MemberState};
 /// What a member does for its cluster.
 #[async_trait]
 pub trait Duties: Send + Sync + 'static {
+    /// Begins the jobs of the whole cluster in a term in which this broker is controller, or ends
+    /// them.
+    fn set_term(&self, term: Option<Term>);
+
     /// Takes over those of the partitions that these incarnations lead, and serves them. The
     /// controller has fenced the incarnations. It is called again where it failed.
     ///

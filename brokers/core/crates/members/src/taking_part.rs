@@ -31,8 +31,10 @@ impl Member {
                     Role::Follows(term) => missed = self.follow(&term, &orders_in).await,
                     Role::Leads { term, number, missed } => {
                         self.note_leads(Some(number));
+                        self.duties.set_term(Some(term));
                         let term = Controller::new(&self, (term, number), missed, &orders_in);
                         term.run(&mut followers).await;
+                        self.duties.set_term(None);
                         self.note_leads(None);
                         // Whoever came for this term must look for the next one.
                         while followers.try_recv().is_ok() {}

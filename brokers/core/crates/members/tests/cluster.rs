@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep};
 use freshet_link::LinkSecret;
 use freshet_members::channel::ChannelKey;
 use freshet_members::{Duties, Member, MemberState, Times};
-use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, NewTopic, PartitionUpdate};
+use freshet_metadata::cluster::{
+    ClusterError, ClusterMetadata, Fence, NewTopic, PartitionUpdate, Term,
+};
 use freshet_metadata::schema::{BrokerPlace, IncarnationState, SealedEnd};
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
 use freshet_wire::ids::{Incarnation, PartitionId};
@@ -59,6 +61,8 @@ impl Successor {
 
 #[async_trait]
 impl Duties for Successor {
+    fn set_term(&self, _term: Option<Term>) {}
+
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,

@@ -13,6 +13,7 @@ use crate::{ProcessError, system_error};
 use freshet_engine::Engine;
 use freshet_members::channel::ChannelKey;
 use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_metadata::cluster::Term;
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_world::env::Network;
 use freshet_world::env::priority::serve_promptly;
@@ -69,7 +70,7 @@ impl Membership {
 
     /// Takes part in the cluster, if that has other brokers.
     pub(crate) fn take_part(self, engine: &Arc<Engine>, key: ChannelKey) -> Option<TakesPart> {
-        if engine.term().is_some() {
+        if !engine.has_peers() {
             return None;
         }
         let member = Member {
@@ -95,6 +96,10 @@ struct Successor {
 
 #[async_trait]
 impl Duties for Successor {
+    fn set_term(&self, term: Option<Term>) {
+        self.engine.set_term(term);
+    }
+
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,

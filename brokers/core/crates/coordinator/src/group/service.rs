@@ -36,7 +36,6 @@ use super::settings::GroupSettings;
 use super::state::{Group, GroupState};
 use crate::{CoordinatorLog, partition_for};
 use bytes::{ByteCount, Counted, WaitingWrites};
-use freshet_metadata::cluster::Term;
 use freshet_world::env::{Clock, Randomness};
 pub use load::LoadSummary;
 use news::News;
@@ -67,8 +66,6 @@ struct Inner {
     deadlines: Mutex<Deadlines<TimerKey>>,
     /// Notified when the earliest deadline became earlier.
     deadlines_changed: Notify,
-    /// The right to run the cluster's jobs, of which expiry is one; without it nothing expires.
-    term: OnceLock<Term>,
     next_number: AtomicU64,
     news: News,
     /// The limits that hold now; none where nobody has set where they come from.
@@ -334,7 +331,6 @@ impl GroupCoordinator {
             partitions: (0..partition_count).map(partition).collect(),
             deadlines: Mutex::new(Deadlines::default()),
             deadlines_changed: Notify::new(),
-            term: OnceLock::new(),
             next_number: AtomicU64::new(1),
             news: News::default(),
             limits: OnceLock::new(),
@@ -345,16 +341,6 @@ impl GroupCoordinator {
         });
         tokio::spawn(Arc::clone(&inner).run_timers());
         Self { inner }
-    }
-
-    /// Lets offsets and groups expire from now on, in every partition that is loaded. Expiry is a
-    /// job of the cluster and needs its term; without a call of this nothing expires.
-    pub fn expire_in(&self, term: Term) {
-        if self.inner.term.set(term).is_err() {
-            return;
-        }
-        let count = i32::try_from(self.inner.partitions.len()).unwrap_or(i32::MAX);
-        (0..count).for_each(|index| self.inner.schedule_expiry(index));
     }
 
     /// Sets where the limits come from that hold for new groups and members; only the first call

@@ -14,7 +14,7 @@ use freshet_jobs::deletion::DeleteBefore;
 use freshet_link::LinkSecret;
 use freshet_members::channel::ChannelKey;
 use freshet_members::{Duties, Member, MemberState, Times};
-use freshet_metadata::cluster::NewTopic;
+use freshet_metadata::cluster::{NewTopic, Term};
 use freshet_metadata::names::is_internal_topic;
 use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::MetadataStore;
@@ -247,6 +247,10 @@ struct Successor {
 
 #[async_trait]
 impl Duties for Successor {
+    fn set_term(&self, term: Option<Term>) {
+        self.engine.set_term(term);
+    }
+
     async fn adopt(
         &self,
         dead: &BTreeSet<Incarnation>,
@@ -265,7 +269,7 @@ fn take_part(
     status: &Arc<Status>,
     listener: Box<dyn Listener>,
 ) -> Option<AbortOnDropHandle<()>> {
-    if engine.term().is_some() {
+    if !engine.has_peers() {
         return None;
     }
     let member = Member {

@@ -36,11 +36,8 @@ impl Inner {
         }
     }
 
-    /// Schedules the next expiry of a partition's offsets. Does nothing without the cluster's term.
+    /// Schedules the next expiry of a partition's offsets.
     pub(super) fn schedule_expiry(&self, index: i32) {
-        if self.term.get().is_none() {
-            return;
-        }
         let interval_ms = self.settings.offsets_retention_check_interval_ms.max(1);
         let interval = Duration::from_millis(u64::from(interval_ms.cast_unsigned()));
         self.schedule(TimerKey::expiry(index), self.now().monotonic + interval);

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::machine::{known_member, leaving, payer};
 use super::service_support::{
     Fate, MemoryLog, commit, coordinator_with, fetch, flat, heartbeat, join, load_all, loaded,
-    stable_group, sync_request, term,
+    stable_group, sync_request,
 };
 use crate::group::{
     GroupCoordinator, GroupSettings, JoinRequest, JoinResponse, LeaveRequest, OffsetCommitRequest,
@@ -284,19 +284,6 @@ async fn offsets_of_a_group_expire_a_week_after_it_became_empty() {
     sleep(DAY * 7 + Duration::from_secs(601)).await;
     assert_eq!(fetched(&coordinator, "g").await, []);
     assert_eq!(log.group("g"), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn offsets_expire_only_where_the_term_is() {
-    let log = Arc::new(MemoryLog::default());
-    let coordinator = coordinator_with(&log, GroupSettings::default());
-    load_all(&coordinator).await;
-    coordinator.commit_offsets(commit("g", &[("t", 0, 1)])).await.unwrap();
-    sleep(DAY * 8).await;
-    assert_eq!(fetched(&coordinator, "g").await.len(), 1);
-    coordinator.expire_in(term());
-    sleep(Duration::from_secs(601)).await;
-    assert_eq!(fetched(&coordinator, "g").await, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,8 +17,6 @@ use crate::group::{
     OffsetCommitRequest, OffsetFetchRequest, OffsetToCommit, Offsets, SyncRequest,
 };
 use crate::{CoordinatorLog, CoordinatorRecord, RecordVisitor};
-use freshet_metadata::cluster::{Fence, Term};
-use freshet_wire::ids::Incarnation;
 use freshet_world::env::Clock;
 use freshet_world::sim::random::{Seeded, SeededRandomness};
 
@@ -195,16 +193,9 @@ pub(super) fn coordinator_with(log: &Arc<MemoryLog>, settings: GroupSettings) ->
     )
 }
 
-/// The right to let offsets expire.
-pub(super) fn term() -> Term {
-    let fence = Fence { incarnation: Incarnation(1), revision: 1, term_revision: None };
-    Term::of_only_broker(fence)
-}
-
-/// A coordinator that has loaded all its partitions, and lets offsets expire.
+/// A coordinator that has loaded all its partitions.
 pub(super) async fn loaded(log: &Arc<MemoryLog>) -> GroupCoordinator {
     let coordinator = coordinator_with(log, GroupSettings::default());
-    coordinator.expire_in(term());
     load_all(&coordinator).await;
     coordinator
 }
