@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -10,6 +11,7 @@ use kafka_protocol::messages::metadata_response::{
 };
 use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::errors::ApiError;
@@ -19,14 +21,18 @@ use freshet_access::acl::CLUSTER_NAME;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::names::check_topic_name;
-use freshet_metadata::schema::Configs;
-use freshet_metadata::view::Topic;
+use freshet_metadata::schema::{Configs, IncarnationState, PartitionRecord};
+use freshet_metadata::view::{Snapshot, Topic};
 use freshet_wire::protocol::leader::NodeEndpoint;
+
+/// How long a request waits for the leaders of partitions whose brokers have ended.
+const LEADERS_TIME: Duration = Duration::from_secs(1);
 
 /// Handles the request. Requested topics that do not exist are created, where the broker's config
 /// `auto.create.topics.enable`, the request and the ACLs allow it.
 pub async fn handle(context: &RequestContext, request: MetadataRequest) -> MetadataResponse {
     let broker = context.broker();
+    await_leaders(context, request.topics.as_deref()).await;
     let wants_operations = request.include_topic_authorized_operations;
     let wants_all = match &request.topics {
         None => true,
@@ -62,6 +68,43 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         response.cluster_authorized_operations = cluster_operations(context);
     }
     response
+}
+
+/// Waits, for a moment at most, while brokers that have ended lead partitions of these topics
+/// (`None`: of any): survivors take them over just now. A client that was sent to one that has
+/// ended would ask again later and later.
+async fn await_leaders(context: &RequestContext, topics: Option<&[MetadataRequestTopic]>) {
+    let engine = &context.broker().engine;
+    if !engine.has_peers() {
+        return;
+    }
+    let view = &engine.view;
+    let all_led = || {
+        let snapshot = view.snapshot();
+        let is_asked = |topic: &Topic| {
+            topics.is_none_or(|topics| {
+                topics.iter().any(|asked| match &asked.name {
+                    Some(name) => name.as_str() == topic.record.name,
+                    None => asked.topic_id == topic.record.id,
+                })
+            })
+        };
+        let mut asked = snapshot.topics.iter().filter(|topic| is_asked(topic));
+        asked.all(|topic| topic.partitions.iter().all(|stored| is_led(&snapshot, &stored.record)))
+    };
+    if all_led() {
+        return;
+    }
+    let mut changes = view.subscribe();
+    let led = async { while !all_led() && changes.next().await.is_ok() {} };
+    // After that the client may as well try the leader that is named.
+    let _ = timeout(LEADERS_TIME, led).await;
+}
+
+/// Whether a partition's leader lives, or it has none, as one that was just made.
+fn is_led(snapshot: &Snapshot, record: &PartitionRecord) -> bool {
+    let state = |leader| snapshot.incarnations.get(&leader).map(|stored| stored.record.state);
+    record.leader.is_none_or(|leader| state(leader) == Some(IncarnationState::Live))
 }
 
 /// The operations that the client may do on the cluster, as a bit field; 0 where it may not even
