@@ -163,8 +163,8 @@ impl Cluster {
         self.observer.create_topic(None, &new).await.unwrap();
     }
 
-    /// Ends the process of a slot. Its connections end, and a moment later nothing listens there any
-    /// more: so it is where the system closes what a process had open.
+    /// Ends the process of a slot. Its connections end, and a moment later nothing listens there
+    /// any more: so it is where the system closes what a process had open.
     async fn kill(&mut self, slot: u32) -> Incarnation {
         let broker = self.brokers.remove(&slot).unwrap();
         let open_still = self.network.of(broker.host).listen("").await.unwrap();
