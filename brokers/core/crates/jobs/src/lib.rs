@@ -1,6 +1,7 @@
 //! Background work: jobs of a broker on the partitions that it leads ([`BrokerJobs`]: splitting,
-//! retention, rewriting), and jobs of the whole cluster ([`ClusterJobs`]: sweeping, garbage), which
-//! only a broker with a [`freshet_metadata::cluster::Term`] can start.
+//! retention, rewriting), and those that remove what nobody needs ([`ClusterJobs`]: sweeping,
+//! garbage). What other incarnations left they remove in a
+//! [`freshet_metadata::cluster::Term`] only.
 //!
 //! Jobs run concurrently, but change manifests one at a time (`publish`). A job deletes last, and
 //! only after it has checked its right to do so once more.

@@ -95,9 +95,6 @@ async fn survey_manifests(
     term: Option<Term>,
 ) -> Result<Survey, JobError> {
     let mut survey = Survey::default();
-    for partition in context.partitions.all() {
-        name_objects(&mut survey.named, &partition.manifest());
-    }
     let root = Manifest::root(&context.cluster);
     for topic in context.store.list(&root).await? {
         let Ok(topic_id) = topic.parse::<TopicId>() else { continue };

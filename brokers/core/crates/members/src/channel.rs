@@ -4,12 +4,14 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::time::timeout;
 
 use freshet_link::LinkSecret;
 use freshet_world::env::Stream;
@@ -65,6 +67,18 @@ impl ChannelKey {
         let pattern = PATTERN.parse().expect("a pattern of the protocol");
         Builder::new(pattern).prologue(PROLOGUE)?.psk(0, &self.0)
     }
+}
+
+/// What a step of a channel gives, if it does so in time.
+///
+/// # Errors
+/// Those of the step, and `TimedOut`.
+pub(crate) async fn within<T>(
+    time_max: Duration,
+    step: impl Future<Output = Result<T, ChannelError>>,
+) -> Result<T, ChannelError> {
+    let done = timeout(time_max, step).await;
+    done.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 /// Opens a channel as the one that connected. The caller bounds the time.

@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use freshet_metadata::cluster::{ClusterError, Term};
-use freshet_metadata::schema::IncarnationState;
 use freshet_metadata::view::Snapshot;
 use freshet_wire::ids::{Incarnation, PartitionId};
 
@@ -179,10 +178,10 @@ impl<'a> Controller<'a> {
 
     /// Finds out, in a moment, whether anything listens at a member's address.
     fn probe(&mut self, incarnation: Incarnation) {
-        let peers = self.member.peers();
-        let Some((_, address)) = peers.into_iter().find(|(peer, _)| *peer == incarnation) else {
+        if !self.member.peers().contains(&incarnation) {
             return;
-        };
+        }
+        let address = self.member.address_of(incarnation);
         let Times { pulse, retry, connect_max, .. } = self.member.times;
         // One that starts takes a while; one whose channel has ended is back at once, or dead.
         let pause = if self.awaited.contains_key(&incarnation) { pulse } else { retry };
@@ -211,7 +210,7 @@ impl<'a> Controller<'a> {
             return ControlFlow::Break(());
         }
         let now = Instant::now();
-        let peers = self.peers(&snapshot);
+        let peers = self.peers();
         self.suspicion.expect(peers.iter().copied(), now);
         self.links.retain(|incarnation, _| peers.contains(incarnation));
         self.awaited.retain(|incarnation, _| peers.contains(incarnation));
@@ -238,13 +237,9 @@ impl<'a> Controller<'a> {
     }
 
     /// The other brokers that live, as far as this one knows.
-    fn peers(&self, snapshot: &Snapshot) -> BTreeSet<Incarnation> {
-        let live = snapshot.incarnations.iter().filter(|(incarnation, stored)| {
-            stored.record.state == IncarnationState::Live
-                && **incarnation != self.member.incarnation()
-                && !self.fenced.contains(incarnation)
-        });
-        live.map(|(incarnation, _)| *incarnation).collect()
+    fn peers(&self) -> BTreeSet<Incarnation> {
+        let live = self.member.peers().into_iter();
+        live.filter(|incarnation| !self.fenced.contains(incarnation)).collect()
     }
 
     /// Ends the right of a member to change metadata.
@@ -268,7 +263,7 @@ impl<'a> Controller<'a> {
 
     /// Gives the partitions that have lost their leader to the survivors.
     fn assign(&mut self, snapshot: &Snapshot, now: Instant) {
-        let live = self.peers(snapshot);
+        let live = self.peers();
         let is_early = now.duration_since(self.began_at) < self.member.times.gather;
         if is_early && live.iter().any(|peer| !self.links.contains_key(peer)) {
             return;
@@ -347,9 +342,9 @@ async fn serve(
         tokio::select! {
             biased;
             pulse = receiver.receive() => {
-                let Pulse { number } = pulse?;
+                let Pulse {} = pulse?;
                 let _ = events.send(Event::Pulse(incarnation));
-                sender.send(&FromController::Heard { number }).await?;
+                sender.send(&FromController::Heard).await?;
             }
             order = orders.recv() => match order {
                 Some(order) => sender.send(&order).await?,

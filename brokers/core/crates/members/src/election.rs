@@ -8,7 +8,7 @@ use freshet_metadata::schema::{ControllerTerm, IncarnationState, Stored};
 
 use freshet_wire::ids::Incarnation;
 
-use crate::channel::ChannelError;
+use crate::channel::{ChannelError, within};
 use crate::member::Member;
 use crate::messages::Opening;
 
@@ -80,21 +80,20 @@ impl Member {
     async fn is_heard_by_others(&self, controller: &ControllerTerm) -> bool {
         let term = controller.term;
         let mut others = self.peers();
-        others.retain(|(incarnation, _)| *incarnation != controller.incarnation);
-        let asked = others.iter().map(async |(incarnation, address)| {
-            let heard = self.ask_hears(address, term).await;
+        others.retain(|incarnation| *incarnation != controller.incarnation);
+        let asked = others.iter().map(async |incarnation| {
+            let heard = self.ask_hears(*incarnation, term).await;
             heard.inspect_err(|error| tracing::debug!(%error, %incarnation, "did not answer"))
         });
         join_all(asked).await.into_iter().any(|heard| heard.unwrap_or(false))
     }
 
-    async fn ask_hears(&self, address: &str, term: u64) -> Result<bool, ChannelError> {
-        let mut channel = self.reach(address).await?;
+    async fn ask_hears(&self, other: Incarnation, term: u64) -> Result<bool, ChannelError> {
+        let mut channel = self.reach(other).await?;
         let asking = async {
             channel.sender.send(&Opening::Hears { term }).await?;
             channel.receiver.receive().await
         };
-        let slow = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        tokio::time::timeout(self.times.connect_max, asking).await.map_err(slow)?
+        within(self.times.connect_max, asking).await
     }
 }

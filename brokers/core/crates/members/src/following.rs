@@ -4,11 +4,11 @@ use std::io::ErrorKind;
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use freshet_metadata::schema::ControllerTerm;
 
-use crate::channel::ChannelError;
+use crate::channel::{ChannelError, within};
 use crate::member::Member;
 use crate::messages::{Adoption, FromController, Opening, Pulse};
 use crate::suspicion::Suspicion;
@@ -89,18 +89,16 @@ impl Member {
         suspicion: &Mutex<Suspicion>,
         orders: &mpsc::UnboundedSender<Adoption>,
     ) -> Result<std::convert::Infallible, ChannelError> {
-        let slow = |_| std::io::Error::from(ErrorKind::TimedOut);
-        let mut channel = self.reach(&self.address_of(term)).await?;
+        let mut channel = self.reach(term.incarnation).await?;
         let opening = Opening::Follow { incarnation: self.incarnation(), term: term.term };
         channel.sender.send(&opening).await?;
         let mut pulses = interval(self.times.pulse);
         pulses.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut number = 0;
         loop {
             tokio::select! {
                 biased;
                 message = channel.receiver.receive() => match message? {
-                    FromController::Heard { .. } => {
+                    FromController::Heard => {
                         suspicion.lock().hear(term.incarnation, Instant::now());
                         self.note_heard(term.term);
                     }
@@ -108,19 +106,9 @@ impl Member {
                     FromController::Adopt(adoption) => drop(orders.send(adoption)),
                 },
                 _ = pulses.tick() => {
-                    number += 1;
-                    let pulse = Pulse { number };
-                    let sent = timeout(self.times.silence_max, channel.sender.send(&pulse)).await;
-                    sent.map_err(slow)??;
+                    within(self.times.silence_max, channel.sender.send(&Pulse {})).await?;
                 }
             }
         }
-    }
-
-    /// The address of a term's controller; empty where it is not known.
-    fn address_of(&self, term: &ControllerTerm) -> String {
-        let snapshot = self.view.snapshot();
-        let stored = snapshot.incarnations.get(&term.incarnation);
-        stored.map(|stored| stored.record.place.address.clone()).unwrap_or_default()
     }
 }

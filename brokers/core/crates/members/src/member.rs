@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use freshet_metadata::cluster::{ClusterMetadata, Fence};
-use freshet_metadata::schema::{IncarnationRecord, IncarnationState, Stored};
+use freshet_metadata::schema::IncarnationState;
 use freshet_metadata::view::MetadataView;
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::{Network, Stream};
 
-use crate::channel::{self, Channel, ChannelError, ChannelKey};
+use crate::channel::{self, Channel, ChannelError, ChannelKey, within};
 use crate::{Duties, Times};
 
 /// The term of one that is not controller; the first term is 1.
@@ -89,21 +89,26 @@ impl Member {
     }
 
     /// Connects to another broker and opens a channel; each of the two takes `connect_max` at most.
-    pub(crate) async fn reach(&self, address: &str) -> Result<Channel, ChannelError> {
-        let slow = |_| io::Error::from(io::ErrorKind::TimedOut);
-        let stream = connect(self.network.as_ref(), address, self.times.connect_max).await?;
-        let opened = timeout(self.times.connect_max, channel::open(stream, &self.key)).await;
-        opened.map_err(slow)?
+    pub(crate) async fn reach(&self, other: Incarnation) -> Result<Channel, ChannelError> {
+        let address = self.address_of(other);
+        let stream = connect(self.network.as_ref(), &address, self.times.connect_max).await?;
+        within(self.times.connect_max, channel::open(stream, &self.key)).await
     }
 
-    /// The addresses of the other brokers that live, as far as the image shows.
-    pub(crate) fn peers(&self) -> Vec<(Incarnation, String)> {
+    /// The other brokers that live, as far as the image shows.
+    pub(crate) fn peers(&self) -> Vec<Incarnation> {
         let snapshot = self.view.snapshot();
         let others = snapshot.incarnations.iter().filter(|(incarnation, stored)| {
             **incarnation != self.incarnation() && stored.record.state == IncarnationState::Live
         });
-        let address = |stored: &Stored<IncarnationRecord>| stored.record.place.address.clone();
-        others.map(|(incarnation, stored)| (*incarnation, address(stored))).collect()
+        others.map(|(incarnation, _)| *incarnation).collect()
+    }
+
+    /// The address by which brokers reach an incarnation; empty where it is not known.
+    pub(crate) fn address_of(&self, incarnation: Incarnation) -> String {
+        let snapshot = self.view.snapshot();
+        let stored = snapshot.incarnations.get(&incarnation);
+        stored.map(|stored| stored.record.place.address.clone()).unwrap_or_default()
     }
 }
 

@@ -19,15 +19,13 @@ pub(crate) enum Opening {
 /// What a broker says to its controller while it lives. It is answered by
 /// [`FromController::Heard`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Pulse {
-    pub(crate) number: u64,
-}
+pub(crate) struct Pulse {}
 
 /// What a controller says to a broker that follows it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromController {
     /// It has heard a pulse.
-    Heard { number: u64 },
+    Heard,
     /// The broker is to take over.
     Adopt(Adoption),
 }

@@ -1,16 +1,15 @@
 //! Takes part in a cluster: admits the other brokers' connections, follows the controller or is it,
 //! and carries out its orders.
 
-use std::io;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use freshet_world::env::{Listener, Stream};
 
-use crate::channel::{self, ChannelError};
+use crate::channel::{self, ChannelError, within};
 use crate::controller::Controller;
 use crate::election::Role;
 use crate::member::{Follower, Member};
@@ -90,9 +89,7 @@ impl Member {
             let opening = channel.receiver.receive().await?;
             Ok::<_, ChannelError>((channel, opening))
         };
-        let slow = |_| io::Error::from(io::ErrorKind::TimedOut);
-        let (mut channel, opening) =
-            timeout(self.times.connect_max, opening).await.map_err(slow)??;
+        let (mut channel, opening) = within(self.times.connect_max, opening).await?;
         match opening {
             Opening::Hears { term } => channel.sender.send(&self.hears(term)).await,
             Opening::Follow { incarnation, term } => {
