@@ -39,7 +39,7 @@ def start_broker(folder, slot):
 
 @pytest.fixture
 def brokers(tmp_path):
-    """Slot → its broker. One of them, the controller, leads all partitions of the topic."""
+    """Slot → its broker. All of them lead partitions of the topic."""
     CellStore(tmp_path / "metadata.sqlite").cluster(CLUSTER).create(scale=SLOTS)
     running = {}
     try:
@@ -49,13 +49,18 @@ def brokers(tmp_path):
             lambda: all(len(nodes_of(broker)) == SLOTS for broker in running.values()),
             "each broker knows the others",
         )
-        admin = AdminClient({"bootstrap.servers": running[0].bootstrap})
-        for created in admin.create_topics([NewTopic(TOPIC, PARTITIONS)]).values():
-            created.result(TIMEOUT_S)
+        create_topic(running[0], replicas=SLOTS)
         yield running
     finally:
         for broker in running.values():
             broker.close()
+
+
+def create_topic(broker, replicas):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topic = NewTopic(TOPIC, PARTITIONS, replicas)
+    for created in admin.create_topics([topic]).values():
+        created.result(TIMEOUT_S)
 
 
 def metadata_of(broker):
@@ -77,18 +82,16 @@ def leaders_of(broker):
     return Counter(partition.leader for partition in partitions)
 
 
-def leader_of_all(brokers):
-    """The node that leads the whole topic, once each broker says so."""
-    said: list[Counter[int]] = []
-
-    def is_known():
-        said[:] = [leaders_of(broker) for broker in brokers.values() if TOPIC in topics_of(broker)]
-        return len(said) == SLOTS and all(leaders == said[0] for leaders in said)
-
-    wait_until(is_known, "each broker knows who leads")
-    ((leader, count),) = said[0].items()
-    assert count == PARTITIONS
-    return leader
+def wait_spread(brokers, slots=range(SLOTS)):
+    """Waits until each broker says that these nodes lead equal shares of the topic."""
+    share = dict.fromkeys(slots, PARTITIONS // len(slots))
+    wait_until(
+        lambda: all(
+            TOPIC in topics_of(broker) and leaders_of(broker) == share
+            for broker in brokers.values()
+        ),
+        f"each of {list(slots)} leads its share",
+    )
 
 
 class Load:
@@ -164,24 +167,38 @@ def address_of(broker):
     return host, int(port)
 
 
-def test_clients_see_every_broker_and_go_to_the_leader(brokers):
+def assert_nothing_lost(load, bootstrap, gap_max_s=GAP_MAX_S):
+    """Each record that was acknowledged is there once, in its partition's order."""
+    assert not load.errors
+    gap_s = max(later - earlier for earlier, later in pairwise(load.moments))
+    assert gap_s < gap_max_s
+    numbers = read_all(bootstrap)
+    assert sorted(chain(*numbers.values())) == sorted(load.acked)
+    assert all(read == sorted(read) for read in numbers.values())
+
+
+def test_clients_see_every_broker_and_go_to_the_leaders(brokers):
     addresses = {address_of(broker) for broker in brokers.values()}
-    leader = leader_of_all(brokers)
+    wait_spread(brokers)
+    controllers = {metadata_of(broker).controller_id for broker in brokers.values()}
+    assert len(controllers) == 1
     for broker in brokers.values():
         assert nodes_of(broker) == addresses
-        assert metadata_of(broker).controller_id == leader
-    # One that leads nothing is enough to begin with.
-    other = brokers[(leader + 1) % SLOTS]
-    load = Load(other.bootstrap)
+        for partition in topics_of(broker)[TOPIC].partitions.values():
+            assert partition.replicas[0] == partition.leader
+            assert sorted(partition.replicas) == sorted(partition.isrs) == list(range(SLOTS))
+    # One of them is enough to begin with.
+    load = Load(brokers[1].bootstrap)
     wait_until(lambda: len(load.acked) > 100, "records are produced")
     load.end()
     assert not load.errors
-    assert sorted(chain(*read_all(other.bootstrap).values())) == sorted(load.acked)
+    assert sorted(chain(*read_all(brokers[2].bootstrap).values())) == sorted(load.acked)
 
 
 def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):
     bootstrap = ",".join(broker.bootstrap for broker in brokers.values())
-    dead = leader_of_all(brokers)
+    wait_spread(brokers)
+    dead = metadata_of(brokers[0]).controller_id
     survivors = {0, 1, 2} - {dead}
     survivor = brokers[min(survivors)]
     load = Load(bootstrap)
@@ -193,17 +210,60 @@ def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):
         assert min(leaders_of(survivor).values()) >= PARTITIONS // 3
         assert metadata_of(survivor).controller_id in survivors
         wait_until(lambda: load.moments[-1] > killed_at + 1, "records are produced again")
-        # The slot has a broker again, which leads nothing and disturbs nobody.
+        # The slot has a broker again, which gets its share of the partitions.
         brokers[dead].restart()
-        wait_until(lambda: len(nodes_of(survivor)) == SLOTS, "it is one of them again")
+        wait_spread(brokers)
         more = len(load.acked) + 200
         wait_until(lambda: len(load.acked) > more, "records are produced still")
-        assert set(leaders_of(survivor)) == survivors
     finally:
         load.end()
-    assert not load.errors
-    gap_s = max(later - earlier for earlier, later in pairwise(load.moments))
-    assert gap_s < GAP_MAX_S
-    numbers = read_all(bootstrap)
-    assert sorted(chain(*numbers.values())) == sorted(load.acked)
-    assert all(read == sorted(read) for read in numbers.values())
+    assert_nothing_lost(load, bootstrap)
+
+
+def test_a_broker_that_stops_hands_over_first(brokers):
+    bootstrap = ",".join(broker.bootstrap for broker in brokers.values())
+    wait_spread(brokers)
+    load = Load(bootstrap)
+    try:
+        wait_until(lambda: len(load.acked) > 200, "records are produced")
+        stopping = brokers.pop(metadata_of(brokers[0]).controller_id)
+        incarnation = stopping.incarnation
+        stopping.close()
+        wait_spread(brokers, sorted(brokers))
+        more = len(load.acked) + 200
+        wait_until(lambda: len(load.acked) > more, "records are produced still")
+    finally:
+        load.end()
+    # Nobody took it for dead: it closed its lane itself.
+    metadata = CellStore(stopping.folder / "metadata.sqlite").cluster(CLUSTER)
+    states = {lane.incarnation: lane.state for lane in metadata.lanes()}
+    assert states[incarnation] == "closed"
+    assert_nothing_lost(load, bootstrap, gap_max_s=2)
+
+
+def test_a_cluster_grows_and_shrinks_while_it_is_used(tmp_path):
+    metadata = CellStore(tmp_path / "metadata.sqlite").cluster(CLUSTER)
+    metadata.create(scale=1)
+    running = {}
+    try:
+        running[0] = start_broker(tmp_path, 0)
+        create_topic(running[0], replicas=1)
+        load = Load(running[0].bootstrap)
+        try:
+            wait_until(lambda: len(load.acked) > 100, "records are produced")
+            metadata.set_scale(SLOTS)
+            for slot in range(1, SLOTS):
+                running[slot] = start_broker(tmp_path, slot)
+            wait_spread(running)
+            metadata.set_scale(1)
+            for slot in range(1, SLOTS):
+                running.pop(slot).close()
+            wait_spread(running, [0])
+            more = len(load.acked) + 200
+            wait_until(lambda: len(load.acked) > more, "records are produced still")
+        finally:
+            load.end()
+        assert_nothing_lost(load, running[0].bootstrap)
+    finally:
+        for broker in running.values():
+            broker.close()

@@ -235,7 +235,7 @@ impl ClusterAdmin {
             replication_factor: replication_factor.unwrap_or(broker.default_replication_factor),
             internal: false,
             configs,
-            leader: None,
+            leaders: Vec::new(),
         })
     }
 
@@ -294,7 +294,7 @@ impl ClusterAdmin {
         total: i32,
     ) -> Result<TopicFacts, AdminError> {
         refuse_internal(name)?;
-        let stored = self.metadata.create_partitions(None, name, total, None).await?;
+        let stored = self.metadata.create_partitions(None, name, total, &[]).await?;
         Ok(self.leaders_of(&stored.record).await?.facts(&stored.record))
     }
 

@@ -116,7 +116,7 @@ impl Engine {
             slot: self.settings.slot,
             host: &self.settings.host,
             place: &self.settings.place,
-            scale: self.scale,
+            scale: self.view.snapshot().scale(),
             rules: self.settings.rules,
         }
     }

@@ -55,7 +55,7 @@ impl Adoption<'_> {
                         count,
                         "storage has partitions that the metadata store lacks: they are added"
                     );
-                    self.metadata.create_partitions(guard, name, count, None).await?;
+                    self.metadata.create_partitions(guard, name, count, &[]).await?;
                     written = true;
                 }
             } else if !snapshot.hidden.contains_key(&id)

@@ -12,9 +12,9 @@ use freshet_coordinator::group::{GroupCoordinator, GroupSettings};
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_jobs::{JobError, JobMessage, JobSettings};
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, Term};
-use freshet_metadata::schema::BrokerPlace;
+use freshet_metadata::schema::{BrokerPlace, PartitionRecord, Stored};
 use freshet_metadata::store::MetadataError;
-use freshet_metadata::view::{MetadataView, ViewError};
+use freshet_metadata::view::{MetadataView, Snapshot, ViewError};
 use freshet_partition::Sources;
 use freshet_partition::load::MissingOffsets;
 use freshet_partition::registry::Partitions;
@@ -27,7 +27,7 @@ use freshet_storage::liveness::Liveness;
 use freshet_storage::rules::Rules;
 use freshet_storage::usage::EgressMeter;
 use freshet_telemetry::Metrics;
-use freshet_wire::ids::{Incarnation, TopicId};
+use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_world::env::Environment;
 
 mod adoption;
@@ -174,8 +174,6 @@ pub struct Engine {
     pub groups: Arc<GroupCoordinator>,
     /// Counts the bytes that were handed to each client, for the bill.
     pub egress: Arc<EgressMeter>,
-    /// How many slots the cluster has.
-    scale: u32,
     keeper: Arc<TopicKeeper>,
     /// Held by the adoption or hand-over that goes on.
     adopting: tokio::sync::Mutex<()>,
@@ -214,7 +212,31 @@ impl Engine {
 
     /// Whether the cluster has other brokers, of which one is elected controller.
     pub fn has_peers(&self) -> bool {
-        self.scale > 1
+        self.view.has_several_brokers()
+    }
+
+    /// Waits until the cluster has other brokers, or the engine ends. From then on this broker runs
+    /// the jobs of the cluster only where it is elected.
+    pub async fn wait_peers(&self) {
+        self.wait_until(|_| self.has_peers()).await;
+    }
+
+    /// Waits until something holds of the image and of what is open here, or the engine ends.
+    pub async fn wait_until(&self, holds: impl Fn(&Snapshot) -> bool) {
+        if holds(&self.view.snapshot()) {
+            return;
+        }
+        let (mut changes, mut opened) = (self.view.subscribe(), self.opened.clone());
+        while !holds(&self.view.snapshot()) {
+            let has_ended = tokio::select! {
+                biased;
+                change = changes.next() => change.is_err(),
+                change = opened.changed() => change.is_err(),
+            };
+            if has_ended {
+                return;
+            }
+        }
     }
 
     /// Waits for a check of the owner token that begins after this call. What is read afterwards is
@@ -226,16 +248,24 @@ impl Engine {
         self.freshness.fresh().await
     }
 
-    /// Waits until `partitions` partitions of the topic are open here, or the engine ends.
+    /// Waits until the image shows `partitions` partitions of the topic, each with a leader, and
+    /// those that this broker leads are open; or the engine ends.
     pub async fn wait_open(&self, topic: TopicId, partitions: i32) {
-        let mut opened = self.opened.clone();
-        let open = |_: &u64| self.partitions.count_of(topic) >= partitions;
         tokio::select! {
             biased;
-            // An error would mean that the topic keeper ended, which it does with the engine only.
-            _ = opened.wait_for(open) => {}
+            () = self.wait_until(|seen| self.is_open(seen, topic, partitions)) => {}
             _ = self.liveness.ended() => {}
         }
+    }
+
+    fn is_open(&self, snapshot: &Snapshot, topic: TopicId, partitions: i32) -> bool {
+        let Some(topic) = snapshot.led_topic(topic) else { return false };
+        let is_ready = |(index, stored): (i32, &Arc<Stored<PartitionRecord>>)| {
+            let is_own = stored.record.leader == Some(self.incarnation);
+            let id = PartitionId::new(topic.record.id, index);
+            stored.record.leader.is_some() && (!is_own || self.partitions.contains(id))
+        };
+        topic.record.partitions >= partitions && (0..).zip(&topic.partitions).all(is_ready)
     }
 
     /// Deletes the records of each partition that precede the offset given for it. A partition may

@@ -115,7 +115,6 @@ impl Engine {
         Ok(Arc::new(Self {
             decoy_secret: record.decoy_secret_bytes().expect("checked when it was read"),
             cluster_id: record.cluster_id,
-            scale: record.scale,
             keeper,
             adopting: tokio::sync::Mutex::default(),
             node_id: i32::try_from(settings.slot).expect("slots are few"),
@@ -247,7 +246,7 @@ impl TakenOver {
         let adoption = hidden_topics::Adoption {
             metadata: &metadata,
             succession,
-            term: Term::of_only_broker(claim.fence),
+            term: Term::of_only_broker(claim.fence, snapshot.controller.as_deref()),
             earlier: &earlier,
             store: objects.as_ref(),
             cluster: &settings.cluster,
@@ -329,7 +328,9 @@ impl TakenOver {
     /// The term of a broker that is the cluster's only one. Among several the controller gets one,
     /// once it is elected.
     fn only_term(&self) -> Option<Term> {
-        (self.cluster.scale <= 1).then(|| Term::of_only_broker(self.claim.fence))
+        let elected = self.view.snapshot().controller.clone();
+        let term = Term::of_only_broker(self.claim.fence, elected.as_deref());
+        (self.cluster.scale <= 1).then_some(term)
     }
 
     /// Creates the group coordinator.

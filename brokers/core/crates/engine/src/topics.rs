@@ -17,7 +17,9 @@ use freshet_jobs::compact::CompactionRules;
 use freshet_jobs::garbage::Remains;
 use freshet_jobs::inherit::Extents;
 use freshet_jobs::retention::LogRules;
-use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term};
+use freshet_metadata::cluster::{
+    ClusterError, ClusterMetadata, Fence, PartitionUpdate, Term, leader_of, placed_leaders,
+};
 use freshet_metadata::schema::{IncarnationRecord, ManifestName, Retention, Stored};
 use freshet_metadata::view::{MetadataView, Snapshot, Topic, Topics};
 use freshet_partition::load::Opening;
@@ -61,12 +63,38 @@ pub struct TopicKeeper {
     pub changes: watch::Sender<u64>,
 }
 
+/// Why topics are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Something changed.
+    First,
+    /// Something was left to do a while ago.
+    Again,
+}
+
+/// Which of a topic's partitions that nobody leads a broker takes at once.
+struct Share {
+    incarnation: Incarnation,
+    leaders: Vec<Incarnation>,
+}
+
+impl Share {
+    fn of(incarnation: Incarnation, snapshot: &Snapshot, topic: &Topic) -> Self {
+        let leaders = placed_leaders(&snapshot.incarnations, &topic.record.name);
+        Self { incarnation, leaders }
+    }
+
+    fn has(&self, index: i32) -> bool {
+        leader_of(&self.leaders, index).is_none_or(|leader| leader == self.incarnation)
+    }
+}
+
 impl TopicKeeper {
     /// Follows the image of the metadata until it ends. Calls `opened` with every partition that it
     /// opens.
     pub async fn run(self: Arc<Self>, opened: impl Fn(Arc<Partition>) + Send) {
         let mut changes = self.view.subscribe();
-        let mut failed = self.reconcile(None, &opened).await;
+        let mut failed = self.reconcile(None, Look::First, &opened).await;
         loop {
             let retry = async {
                 if failed {
@@ -80,12 +108,14 @@ impl TopicKeeper {
                 change = changes.next() => match change {
                     Ok(change) => {
                         let topics = change.topics.into_iter().collect();
-                        failed |= self.reconcile(Some(topics), &opened).await;
+                        failed |= self.reconcile(Some(topics), Look::First, &opened).await;
                     }
                     Err(_) => return,
                 },
-                () = self.again.notified() => failed = self.reconcile(None, &opened).await,
-                () = retry => failed = self.reconcile(None, &opened).await,
+                () = self.again.notified() => {
+                    failed = self.reconcile(None, Look::First, &opened).await;
+                }
+                () = retry => failed = self.reconcile(None, Look::Again, &opened).await,
             }
         }
     }
@@ -95,6 +125,7 @@ impl TopicKeeper {
     async fn reconcile(
         &self,
         topics: Option<Vec<TopicId>>,
+        look: Look,
         opened: &(impl Fn(Arc<Partition>) + Send),
     ) -> bool {
         let snapshot = self.view.snapshot();
@@ -111,10 +142,13 @@ impl TopicKeeper {
                 continue;
             };
             self.relabel(topic, seen);
-            if let Err(error) = self.open_new(topic, opened).await {
-                let topic = topic.record.name.as_str();
-                tracing::warn!(topic, %error, "cannot open all partitions of a topic yet");
-                failed = true;
+            match self.open_new(topic, (&snapshot, look), opened).await {
+                Ok(all_led) => failed |= !all_led,
+                Err(error) => {
+                    let topic = topic.record.name.as_str();
+                    tracing::warn!(topic, %error, "cannot open all partitions of a topic yet");
+                    failed = true;
+                }
             }
         }
         self.changes.send_modify(|changes| *changes += 1);
@@ -147,14 +181,19 @@ impl TopicKeeper {
     }
 
     /// Opens the partitions of a topic that are not open. Those that nobody leads are taken over
-    /// first, in one transaction. A partition that another incarnation leads stays closed.
+    /// first, in one transaction: this broker's share of them, or all where nobody took the others
+    /// for a while. A partition that another incarnation leads stays closed. Returns whether all
+    /// have a leader.
     async fn open_new(
         &self,
         topic: &Topic,
+        (snapshot, look): (&Snapshot, Look),
         opened: &(impl Fn(Arc<Partition>) + Send),
-    ) -> Result<(), StartError> {
+    ) -> Result<bool, StartError> {
         let mut epochs = BTreeMap::new();
         let mut unled = Vec::new();
+        let mut all_led = true;
+        let mut share = None;
         for (index, stored) in (0..).zip(&topic.partitions) {
             let partition = PartitionId::new(topic.record.id, index);
             if self.partitions.contains(partition) {
@@ -169,6 +208,13 @@ impl TopicKeeper {
                     }
                 }
                 Some(_) => {}
+                None if look == Look::First
+                    && !share
+                        .get_or_insert_with(|| Share::of(self.fence.incarnation, snapshot, topic))
+                        .has(index) =>
+                {
+                    all_led = false;
+                }
                 None => {
                     if let Some(record) = record.led_by(self.fence.incarnation, |_| None) {
                         let update = PartitionUpdate::takeover(partition, stored, record);
@@ -206,7 +252,7 @@ impl TopicKeeper {
                 }
             }
         }
-        Ok(())
+        Ok(all_led)
     }
 
     /// Whether the image shows this incarnation as the leader of a partition under an epoch.

@@ -10,7 +10,7 @@ use freshet_metadata::schema::ControllerTerm;
 
 use crate::channel::{ChannelError, within};
 use crate::member::Member;
-use crate::messages::{Adoption, FromController, Opening, Pulse};
+use crate::messages::{FromController, Opening, Order, Pulse};
 use crate::suspicion::Suspicion;
 
 /// Why a controller is not followed any more.
@@ -30,7 +30,7 @@ impl Member {
     pub(crate) async fn follow(
         &self,
         term: &ControllerTerm,
-        orders: &mpsc::UnboundedSender<Adoption>,
+        orders: &mpsc::UnboundedSender<Order>,
     ) -> Option<u64> {
         let now = Instant::now();
         let suspicion = Mutex::new(Suspicion::new(self.times, now));
@@ -68,7 +68,7 @@ impl Member {
         &self,
         term: &ControllerTerm,
         suspicion: &Mutex<Suspicion>,
-        orders: &mpsc::UnboundedSender<Adoption>,
+        orders: &mpsc::UnboundedSender<Order>,
     ) -> Ended {
         loop {
             let Err(error) = self.follow_by_channel(term, suspicion, orders).await;
@@ -87,7 +87,7 @@ impl Member {
         &self,
         term: &ControllerTerm,
         suspicion: &Mutex<Suspicion>,
-        orders: &mpsc::UnboundedSender<Adoption>,
+        orders: &mpsc::UnboundedSender<Order>,
     ) -> Result<std::convert::Infallible, ChannelError> {
         let mut channel = self.reach(term.incarnation).await?;
         let opening = Opening::Follow { incarnation: self.incarnation(), term: term.term };
@@ -103,10 +103,12 @@ impl Member {
                         self.note_heard(term.term);
                     }
                     // The receiver ends with this member only.
-                    FromController::Adopt(adoption) => drop(orders.send(adoption)),
+                    FromController::Do(order) => drop(orders.send(order)),
+                    FromController::Released => self.note_released(),
                 },
                 _ = pulses.tick() => {
-                    within(self.times.silence_max, channel.sender.send(&Pulse {})).await?;
+                    let pulse = Pulse { leaves: self.leaves() };
+                    within(self.times.silence_max, channel.sender.send(&pulse)).await?;
                 }
             }
         }

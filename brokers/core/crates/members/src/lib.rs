@@ -39,6 +39,17 @@ pub trait Duties: Send + Sync + 'static {
         dead: &BTreeSet<Incarnation>,
         partitions: &BTreeSet<PartitionId>,
     ) -> Result<(), String>;
+
+    /// Hands over those of the partitions that it leads. It is called again for those of which the
+    /// metadata does not show it after a while.
+    ///
+    /// # Errors
+    /// Why it failed, for the log.
+    async fn hand_over(
+        &self,
+        partitions: &BTreeSet<PartitionId>,
+        successor: Incarnation,
+    ) -> Result<(), String>;
 }
 
 /// How often members speak, and how long they wait for each other.
@@ -62,6 +73,10 @@ pub struct Times {
     pub doubt: Duration,
     /// Before what failed is tried again.
     pub retry: Duration,
+    /// Since a broker came or went, before partitions are moved so that all lead as many.
+    pub settle: Duration,
+    /// A hand-over that was ordered and is not done after this time is ordered again.
+    pub move_max: Duration,
 }
 
 impl Default for Times {
@@ -75,6 +90,8 @@ impl Default for Times {
             gather: Duration::from_millis(100),
             doubt: Duration::from_millis(600),
             retry: Duration::from_millis(20),
+            settle: Duration::from_secs(2),
+            move_max: Duration::from_secs(5),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use freshet_metadata::cluster::{ClusterMetadata, Fence};
@@ -47,6 +48,10 @@ pub struct MemberState {
     leads: AtomicU64,
     /// The term whose controller it heard last, and when.
     heard: Mutex<Option<(u64, Instant)>>,
+    /// Whether it is about to stop.
+    leaves: AtomicBool,
+    /// Whether the controller said that it may.
+    released: watch::Sender<bool>,
 }
 
 /// A member that wants to follow this one.
@@ -86,6 +91,25 @@ impl Member {
         let recently =
             |(heard, at): (u64, Instant)| heard == term && at.elapsed() <= self.times.pulse * 2;
         self.leads() == Some(term) || self.state.heard.lock().is_some_and(recently)
+    }
+
+    /// Has the others take over what this broker leads, before it stops. Returns once it leads
+    /// nothing any more, or nobody can take over. While nobody is controller, it waits.
+    pub async fn leave(&self) {
+        let mut released = self.state.released.subscribe();
+        self.state.leaves.store(true, Ordering::Release);
+        // It does not fail: the sender is this member's.
+        let _ = released.wait_for(|released| *released).await;
+    }
+
+    /// Whether it is about to stop.
+    pub(crate) fn leaves(&self) -> bool {
+        self.state.leaves.load(Ordering::Acquire)
+    }
+
+    /// Notes that it may stop.
+    pub(crate) fn note_released(&self) {
+        self.state.released.send_replace(true);
     }
 
     /// Connects to another broker and opens a channel; each of the two takes `connect_max` at most.

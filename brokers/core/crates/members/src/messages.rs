@@ -19,15 +19,36 @@ pub(crate) enum Opening {
 /// What a broker says to its controller while it lives. It is answered by
 /// [`FromController::Heard`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Pulse {}
+pub(crate) struct Pulse {
+    /// It is about to stop, and others are to take over what it leads.
+    pub(crate) leaves: bool,
+}
 
 /// What a controller says to a broker that follows it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromController {
     /// It has heard a pulse.
     Heard,
-    /// The broker is to take over.
+    /// The broker has something to do.
+    Do(Order),
+    /// The broker may stop: it leads nothing any more, or nobody can take over what it leads.
+    Released,
+}
+
+/// What a controller has a broker do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// To take over.
     Adopt(Adoption),
+    /// To hand over.
+    HandOver(HandOver),
+}
+
+/// Partitions to hand over to a broker that lives.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HandOver {
+    pub(crate) successor: Incarnation,
+    pub(crate) partitions: BTreeSet<PartitionId>,
 }
 
 /// Partitions to take over from brokers that have ended. The controller has fenced those.

@@ -44,6 +44,51 @@ pub fn spread(
     plan
 }
 
+/// Partitions to hand over, by former and next leader, so that nobody leads much more than others:
+/// at most `count_max` of them. Nothing, where the one that leads most has hardly more than the one
+/// that leads least: a hand-over costs more than that.
+#[must_use]
+pub fn level(
+    led: &BTreeMap<PartitionId, Incarnation>,
+    brokers: &[Survivor],
+    count_max: usize,
+) -> BTreeMap<(Incarnation, Incarnation), BTreeSet<PartitionId>> {
+    let mut plan: BTreeMap<_, BTreeSet<PartitionId>> = BTreeMap::new();
+    let mut counts: Vec<usize> = brokers.iter().map(|broker| broker.partitions).collect();
+    let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return plan };
+    let share = counts.iter().sum::<usize>() / counts.len();
+    if most - least <= 1 + share / 10 {
+        return plan;
+    }
+    let mut left: BTreeMap<Incarnation, BTreeSet<PartitionId>> = BTreeMap::new();
+    for (id, leader) in led {
+        left.entry(*leader).or_default().insert(*id);
+    }
+    let extreme = |counts: &[usize], most: bool| {
+        let places = 0..counts.len();
+        let of = |at: &usize| (counts[*at], *at);
+        if most { places.max_by_key(of) } else { places.min_by_key(of) }
+    };
+    for _ in 0..count_max {
+        let (Some(from), Some(to)) = (extreme(&counts, true), extreme(&counts, false)) else {
+            break;
+        };
+        if counts[from] - counts[to] <= 1 {
+            break;
+        }
+        let (giver, taker) = (&brokers[from], &brokers[to]);
+        let Some(given) = left.get_mut(&giver.incarnation) else { break };
+        let Some(best) = given.iter().copied().max_by_key(|id| weight(*id, taker.slot)) else {
+            break;
+        };
+        given.remove(&best);
+        plan.entry((giver.incarnation, taker.incarnation)).or_default().insert(best);
+        counts[from] -= 1;
+        counts[to] += 1;
+    }
+    plan
+}
+
 /// The places of brokers in the order in which they are to take over a partition. Each partition
 /// has an order of its own, which stays as it is for those that stay.
 fn ranked(partition: PartitionId, brokers: &[Survivor]) -> Vec<usize> {
@@ -110,6 +155,27 @@ mod tests {
                 assert!(has <= share * 1.25 + 2.0 || new == 0, "{has} of {share} for {led:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_broker_that_came_gets_its_share_and_small_differences_stay() {
+        let brokers = survivors(&[20, 20, 0]);
+        let ids: Vec<_> = orphans(40).into_iter().collect();
+        let led: BTreeMap<_, _> = ids
+            .iter()
+            .zip(0..)
+            .map(|(id, place): (_, usize)| (*id, brokers[place % 2].incarnation))
+            .collect();
+        let plan = level(&led, &brokers, 128);
+        let moved: Vec<_> =
+            plan.iter().flat_map(|(way, ids)| ids.iter().map(move |id| (*id, *way))).collect();
+        assert_eq!(moved.len(), 13);
+        for (id, (from, to)) in moved {
+            assert_eq!((led[&id], brokers[2].incarnation), (from, to));
+        }
+        assert_eq!(level(&led, &brokers, 5).values().map(BTreeSet::len).sum::<usize>(), 5);
+        assert!(level(&led, &survivors(&[20, 18, 19]), 128).is_empty());
+        assert!(level(&BTreeMap::new(), &[], 128).is_empty());
     }
 
     #[test]

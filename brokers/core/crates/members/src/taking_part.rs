@@ -13,7 +13,7 @@ use crate::channel::{self, ChannelError, within};
 use crate::controller::Controller;
 use crate::election::Role;
 use crate::member::{Follower, Member};
-use crate::messages::{Adoption, Opening};
+use crate::messages::{Adoption, HandOver, Opening, Order};
 
 /// The most handshakes at a time: the address is open to whoever reaches it.
 const HANDSHAKES_MAX: usize = 64;
@@ -45,7 +45,7 @@ impl Member {
             biased;
             () = take_part => {}
             () = self.admit_all(listener, &followers_in) => {}
-            () = self.carry_out(orders) => {}
+            () = self.carry_out_orders(orders) => {}
         }
     }
 
@@ -102,8 +102,32 @@ impl Member {
         }
     }
 
-    /// Carries out the controller's orders, one after the other.
-    async fn carry_out(&self, mut orders: mpsc::UnboundedReceiver<Adoption>) {
+    /// Carries out the controller's orders, one of each kind at a time.
+    async fn carry_out_orders(&self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let (adoptions_in, adoptions) = mpsc::unbounded_channel();
+        let (moves_in, moves) = mpsc::unbounded_channel();
+        let sort = async {
+            while let Some(order) = orders.recv().await {
+                // The receivers end with this.
+                match order {
+                    Order::Adopt(adoption) => drop(adoptions_in.send(adoption)),
+                    Order::HandOver(hand_over) => drop(moves_in.send(hand_over)),
+                }
+            }
+        };
+        tokio::join!(sort, self.take_over(adoptions), self.hand_over(moves));
+    }
+
+    async fn hand_over(&self, mut orders: mpsc::UnboundedReceiver<HandOver>) {
+        while let Some(HandOver { partitions, successor }) = orders.recv().await {
+            // The controller orders again what is not done.
+            if let Err(error) = self.duties.hand_over(&partitions, successor).await {
+                tracing::warn!(%error, %successor, "did not hand over");
+            }
+        }
+    }
+
+    async fn take_over(&self, mut orders: mpsc::UnboundedReceiver<Adoption>) {
         let mut due = Adoption::default();
         loop {
             if due.is_empty() {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use freshet_link::LinkSecret;
 use freshet_members::channel::ChannelKey;
@@ -69,6 +70,30 @@ impl Duties for Successor {
         partitions: &BTreeSet<PartitionId>,
     ) -> Result<(), String> {
         self.take_over(dead, partitions).await.map_err(|error| error.to_string())
+    }
+
+    async fn hand_over(
+        &self,
+        partitions: &BTreeSet<PartitionId>,
+        successor: Incarnation,
+    ) -> Result<(), String> {
+        let metadata = &self.metadata;
+        let mut known = metadata.incarnations().await.map_err(|error| error.to_string())?;
+        let live = known.remove(&successor).ok_or("an unknown successor")?;
+        let mut updates = Vec::new();
+        for id in partitions {
+            // All that others wrote of it is split.
+            let stored = metadata.partition(*id).await.unwrap().unwrap();
+            let epoch = stored.record.epoch;
+            let split = stored.record.without_extents(|extent| extent.epoch < epoch);
+            let split = PartitionUpdate::trim(*id, &stored, split).unwrap();
+            metadata.trim_extents(self.fence, vec![split]).await.unwrap();
+            let stored = metadata.partition(*id).await.unwrap().unwrap();
+            let handed = stored.record.handed_to(successor, None).unwrap();
+            updates.push(PartitionUpdate::hand_over(*id, &stored, handed).unwrap());
+        }
+        let handed = metadata.hand_over(self.fence, (successor, &live), updates).await;
+        handed.map(drop).map_err(|error| error.to_string())
     }
 }
 
@@ -158,7 +183,7 @@ impl Cluster {
             replication_factor: 3,
             internal: false,
             configs: BTreeMap::new(),
-            leader: Some(self.brokers[&slot].incarnation()),
+            leaders: vec![self.brokers[&slot].incarnation()],
         };
         self.observer.create_topic(None, &new).await.unwrap();
     }
@@ -267,6 +292,47 @@ async fn survivors_share_at_once_what_a_killed_process_led() {
             assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_take_over_from_a_broker_before_it_stops() {
+    for leave_as_controller in [false, true] {
+        let mut cluster = Cluster::of(3).await;
+        sleep(Duration::from_secs(1)).await;
+        let controller = cluster.controller().unwrap();
+        let leaving = if leave_as_controller { controller } else { cluster.follower() };
+        cluster.give_topic(leaving).await;
+        let broker = &cluster.brokers[&leaving];
+        timeout(Duration::from_secs(1), broker.member.leave()).await.unwrap();
+        let leaders = cluster.leaders(leaving).await;
+        assert_eq!(leaders.len(), 2, "{leaders:?}");
+        assert!(!leaders.contains_key(&broker.incarnation()));
+        assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+        assert_eq!(cluster.term().await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_brokers_stop_nobody_takes_over() {
+    let mut cluster = Cluster::of(3).await;
+    sleep(Duration::from_secs(1)).await;
+    cluster.give_topic(0).await;
+    let leaving = join_all(cluster.brokers.values().map(|broker| broker.member.leave()));
+    timeout(Duration::from_secs(1), leaving).await.unwrap();
+    let own = cluster.brokers[&0].incarnation();
+    assert_eq!(cluster.leaders(0).await.into_keys().collect::<Vec<_>>(), [own]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_comes_gets_its_share() {
+    let mut cluster = Cluster::of(2).await;
+    cluster.give_topic(0).await;
+    cluster.until(async |it| it.leaders(0).await.len() == 2).await;
+    cluster.start(2).await;
+    cluster.until(async |it| it.leaders(0).await.len() == 3).await;
+    sleep(Duration::from_secs(10)).await;
+    let leaders = cluster.leaders(0).await;
+    assert!(leaders.values().all(|count| *count == 8), "{leaders:?}");
 }
 
 #[tokio::test(start_paused = true)]

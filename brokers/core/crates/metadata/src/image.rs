@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
-    DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, Key, LimitsRecord, PartitionRecord,
-    QuotaEntity, QuotaRecord, QuotaValues, Record, RefusalRecord, SchemaError, ScramRecord, Stored,
-    ThrottleRecord, TopicRecord, TrafficLimit, decode,
+    DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, IncarnationState, Key, LimitsRecord,
+    PartitionRecord, QuotaEntity, QuotaRecord, QuotaValues, Record, RefusalRecord, SchemaError,
+    ScramRecord, Stored, ThrottleRecord, TopicRecord, TrafficLimit, decode,
 };
 use super::store::MetadataError;
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -152,6 +152,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// How many brokers the cluster has when awake.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        self.cluster.as_ref().map_or(1, |stored| stored.record.scale)
+    }
+
+    /// Whether an incarnation may still write metadata.
+    #[must_use]
+    pub fn is_live(&self, incarnation: Incarnation) -> bool {
+        let stored = self.incarnations.get(&incarnation);
+        stored.is_some_and(|stored| stored.record.state == IncarnationState::Live)
+    }
+
     /// A topic whose partitions are to be led: one that exists, or a hidden one.
     #[must_use]
     pub fn led_topic(&self, id: TopicId) -> Option<&Topic> {

@@ -40,6 +40,8 @@ pub struct MetadataView {
     traffic: watch::Sender<Option<Arc<TrafficLimit>>>,
     /// Whether there is a limit of traffic. It is read for each request, so it needs no lock.
     has_traffic_limit: AtomicBool,
+    /// Whether the cluster has several brokers. It is read for each request, so it needs no lock.
+    has_several: AtomicBool,
 }
 
 impl MetadataView {
@@ -58,6 +60,7 @@ impl MetadataView {
         let view = Arc::new(MetadataView {
             has_quotas,
             has_traffic_limit: AtomicBool::new(snapshot.traffic_limit.is_some()),
+            has_several: AtomicBool::new(snapshot.scale() > 1),
             traffic: watch::Sender::new(snapshot.traffic_limit.clone()),
             snapshot: RwLock::new(Arc::new(snapshot)),
             progress: watch::Sender::new(progress),
@@ -82,6 +85,12 @@ impl MetadataView {
     #[must_use]
     pub fn has_quotas(&self) -> bool {
         self.has_quotas.load(Ordering::Acquire)
+    }
+
+    /// Whether the cluster has several brokers when awake. Takes no lock.
+    #[must_use]
+    pub fn has_several_brokers(&self) -> bool {
+        self.has_several.load(Ordering::Acquire)
     }
 
     /// What clients may produce and fetch now; `None` where that is not limited, which takes no
@@ -130,11 +139,13 @@ impl MetadataView {
     fn publish(&self, snapshot: Snapshot, change: &ViewChange) {
         let revision = snapshot.revision;
         let has_quotas = !snapshot.quotas.is_empty();
+        let has_several = snapshot.scale() > 1;
         let traffic_limit = snapshot.traffic_limit.clone();
         // The snapshot is replaced before the change is announced, so that whoever hears of a
         // change finds it in the snapshot.
         *self.snapshot.write() = Arc::new(snapshot);
         self.has_quotas.store(has_quotas, Ordering::Release);
+        self.has_several.store(has_several, Ordering::Release);
         self.traffic.send_if_modified(|shown| {
             let is_changed = *shown != traffic_limit;
             *shown = traffic_limit;

@@ -3,6 +3,7 @@
 //! A broker that has stood down is not restarted here. Its supervisor starts another one, whose
 //! start is the takeover.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,12 +189,18 @@ impl BrokerProcess {
         self.engine.liveness.clone()
     }
 
-    /// Stops cleanly: all batches are split and the lane is closed, then the remaining answers are
-    /// sent. After `limit` the rest is dropped, and the next start takes over.
+    /// Stops cleanly: the cluster's other brokers take over what this one leads, all batches are
+    /// split and the lane is closed, then the remaining answers are sent. After `limit` the rest is
+    /// dropped, and others, or the next start, take over.
     pub fn stop(self, limit: Duration) {
         let Self { runtime, engine, takes_part, serving, .. } = self;
         runtime.block_on(async {
             let stopping = async {
+                if let Some(takes_part) = &takes_part
+                    && tokio::time::timeout(limit / 2, takes_part.leave()).await.is_err()
+                {
+                    tracing::warn!("not all partitions were handed over: others take them over");
+                }
                 engine.stop().await;
                 // An error is a panic of a connection, which was logged where it happened.
                 let _ = serving.await;
@@ -265,8 +272,11 @@ impl Started {
         if let Some(membership) = &membership {
             engine_settings.place.address.clone_from(&membership.address);
         }
+        if let Some(links) = &for_links {
+            engine_settings.place.link = link_address(settings, links.local_address());
+        }
         let engine = Engine::start(environment, store, engine_settings).await?;
-        let takes_part = membership.and_then(|membership| {
+        let takes_part = membership.map(|membership| {
             let secret = settings.link_secret().expect("it was checked with the settings");
             membership.take_part(&engine, ChannelKey::of(&secret))
         });
@@ -307,6 +317,16 @@ impl Started {
             }
         });
         Ok(Self { engine, takes_part, serving, metrics, bootstrap, metrics_address, link_address })
+    }
+}
+
+/// Where gateways reach the listener for links: where it listens at all addresses, at the one by
+/// which the other brokers reach this one.
+fn link_address(settings: &Settings, bound: SocketAddr) -> String {
+    let host = split_address(&settings.listener.brokers).map(|(host, _)| host);
+    match host {
+        Some(host) if bound.ip().is_unspecified() => format!("{host}:{}", bound.port()),
+        _ => bound.to_string(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{ProcessError, system_error};
 use freshet_engine::Engine;
@@ -23,11 +24,26 @@ use freshet_world::env::priority::serve_promptly;
 pub(crate) struct Membership {
     /// `host:port`, by which the others reach it.
     pub(crate) address: String,
-    takes_part: oneshot::Sender<(Member, oneshot::Receiver<Infallible>)>,
+    takes_part: oneshot::Sender<(Arc<Member>, oneshot::Receiver<Infallible>)>,
 }
 
-/// Ends the part that a broker takes in its cluster, at once, where it is dropped.
-pub(crate) type TakesPart = oneshot::Sender<Infallible>;
+/// The part that a broker takes in its cluster; it ends, at once, where this is dropped.
+pub(crate) struct TakesPart {
+    engine: Arc<Engine>,
+    member: Arc<Member>,
+    /// Sends the member to its thread once the cluster has other brokers.
+    _begins: AbortOnDropHandle<()>,
+    _ended: oneshot::Sender<Infallible>,
+}
+
+impl TakesPart {
+    /// Has the cluster's other brokers take over what this one leads, if there are any.
+    pub(crate) async fn leave(&self) {
+        if self.engine.has_peers() {
+            self.member.leave().await;
+        }
+    }
+}
 
 impl Membership {
     /// Listens at `address`; with port 0 the system chooses a port.
@@ -36,7 +52,7 @@ impl Membership {
         address: &str,
     ) -> Result<Self, ProcessError> {
         let (host, _) = address.rsplit_once(':').expect("it was checked with the settings");
-        let (takes_part, member) = oneshot::channel::<(Member, _)>();
+        let (takes_part, member) = oneshot::channel::<(Arc<Member>, _)>();
         let (bound, listens) = oneshot::channel();
         let given = address.to_owned();
         let run = move || {
@@ -56,7 +72,7 @@ impl Membership {
                 tokio::select! {
                     biased;
                     _ = ended => {}
-                    () = Arc::new(member).run(listener) => {}
+                    () = member.run(listener) => {}
                 }
             });
         };
@@ -68,12 +84,9 @@ impl Membership {
         Ok(Self { address: format!("{host}:{port}"), takes_part })
     }
 
-    /// Takes part in the cluster, if that has other brokers.
-    pub(crate) fn take_part(self, engine: &Arc<Engine>, key: ChannelKey) -> Option<TakesPart> {
-        if !engine.has_peers() {
-            return None;
-        }
-        let member = Member {
+    /// Takes part in the cluster as soon as that has other brokers.
+    pub(crate) fn take_part(self, engine: &Arc<Engine>, key: ChannelKey) -> TakesPart {
+        let member = Arc::new(Member {
             fence: engine.registration(),
             metadata: Arc::clone(&engine.metadata),
             view: Arc::clone(&engine.view),
@@ -82,9 +95,23 @@ impl Membership {
             duties: Arc::new(Successor { engine: Arc::clone(engine), runtime: Handle::current() }),
             times: Times::default(),
             state: MemberState::default(),
+        });
+        let (ends, ended) = oneshot::channel();
+        let begins = {
+            let (engine, member) = (Arc::clone(engine), Arc::clone(&member));
+            tokio::spawn(async move {
+                engine.wait_peers().await;
+                if engine.has_peers() {
+                    // Until now it may have been the only broker. The jobs of the cluster are those
+                    // of the elected one from here on.
+                    engine.set_term(None);
+                    // The thread is gone where the broker ends.
+                    let _ = self.takes_part.send((member, ended));
+                }
+            })
         };
-        let (takes_part, ended) = oneshot::channel();
-        self.takes_part.send((member, ended)).is_ok().then_some(takes_part)
+        let begins = AbortOnDropHandle::new(begins);
+        TakesPart { engine: Arc::clone(engine), member, _begins: begins, _ended: ends }
     }
 }
 
@@ -112,5 +139,18 @@ impl Duties for Successor {
             .spawn(async move { engine.adopt(&dead, |id| partitions.contains(&id)).await });
         let adopted = adopting.await.map_err(|error| error.to_string())?;
         adopted.map_err(|error| error.to_string())
+    }
+
+    async fn hand_over(
+        &self,
+        partitions: &BTreeSet<PartitionId>,
+        successor: Incarnation,
+    ) -> Result<(), String> {
+        let engine = Arc::clone(&self.engine);
+        let partitions: Vec<_> = partitions.iter().copied().collect();
+        let handing =
+            self.runtime.spawn(async move { engine.hand_over(&partitions, successor).await });
+        let handed = handing.await.map_err(|error| error.to_string())?;
+        handed.map(drop).map_err(|error| error.to_string())
     }
 }

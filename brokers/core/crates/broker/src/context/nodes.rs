@@ -3,21 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::request::RequestContext;
-use freshet_metadata::schema::{BrokerPlace, IncarnationState};
+use freshet_metadata::schema::{BrokerPlace, TopicRecord};
 use freshet_wire::protocol::leader::NodeEndpoint;
 use freshet_wire::text::split_address;
+use kafka_protocol::messages::BrokerId;
+
+/// The fewest nodes of a cluster that clients of a gateway see, so that three replicas of a
+/// partition have node ids of their own.
+const NODES_MIN: u32 = 3;
+
+/// The node ids of a cluster, in their order.
+pub(crate) struct Replicas(Vec<i32>);
+
+impl Replicas {
+    /// The node ids of a partition's replicas in responses: its leader, and the next ones, as many
+    /// as the topic's replication factor says. Storage provides durability, so there are no other
+    /// replicas; but tools compare their number with `min.insync.replicas` and with the requested
+    /// one. Where the cluster has fewer nodes, the leader is named again.
+    pub(crate) fn of(&self, topic: &TopicRecord, leader: i32) -> Vec<BrokerId> {
+        let factor = usize::try_from(topic.replication_factor).unwrap_or(1).max(1);
+        let behind = self.0.partition_point(|node| *node <= leader);
+        let (before, behind) = self.0.split_at(behind);
+        let others = behind.iter().chain(before).copied().filter(|node| *node != leader);
+        let nodes = std::iter::once(leader).chain(others).chain(std::iter::repeat(leader));
+        nodes.take(factor).map(BrokerId).collect()
+    }
+}
 
 impl RequestContext {
     /// The brokers that live, by node id, with the addresses that clients of this listener are to
-    /// use. One that such clients cannot reach is left out.
+    /// use. One that such clients cannot reach is left out. Clients of a gateway see
+    /// [`NODES_MIN`] at least: it connects them to a broker of another slot where one has none.
     pub fn nodes(&self) -> Vec<NodeEndpoint> {
         let engine = &self.broker().engine;
         let snapshot = engine.view.snapshot();
         let mut nodes = BTreeMap::new();
         // Sorted by incarnation: where one succeeds another in a slot, the later one counts.
-        for stored in snapshot.incarnations.values() {
+        for (incarnation, stored) in snapshot.incarnations.iter() {
             let record = &stored.record;
-            if record.state == IncarnationState::Live
+            if snapshot.is_live(*incarnation)
                 && let Ok(node_id) = i32::try_from(record.slot)
                 && let Some(node) = self.other_node(node_id, &record.place)
             {
@@ -25,6 +49,14 @@ impl RequestContext {
             }
         }
         nodes.insert(engine.node_id, self.endpoint());
+        let slots = NODES_MIN.max(snapshot.scale()).cast_signed();
+        for node_id in (0..slots).filter(|_| !self.client.listener.advertised_by_slot.is_empty()) {
+            if !nodes.contains_key(&node_id)
+                && let Some(node) = self.other_node(node_id, &BrokerPlace::default())
+            {
+                nodes.insert(node_id, node);
+            }
+        }
         nodes.into_values().collect()
     }
 
@@ -52,6 +84,11 @@ impl RequestContext {
         let controller = broker.engine.view.snapshot().controller.clone();
         let node = controller.and_then(|stored| broker.node_of(stored.record.incarnation));
         node.unwrap_or(broker.engine.node_id)
+    }
+
+    /// The node ids of replicas, as responses to this client name them.
+    pub(crate) fn replicas(&self) -> Replicas {
+        Replicas(self.nodes().into_iter().map(|node| node.node_id).collect())
     }
 
     fn other_node(&self, node_id: i32, place: &BrokerPlace) -> Option<NodeEndpoint> {

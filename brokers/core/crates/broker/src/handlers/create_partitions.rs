@@ -67,9 +67,9 @@ async fn extend_topic(
         return checked.map_err(|error| broker.metadata_error(&error));
     }
     let metadata = context.admit(1).await?;
-    let leader = Some(broker.engine.incarnation);
+    let leaders = broker.first_leaders(name);
     let extended =
-        metadata.create_partitions(broker.engine.fence(), name, requested.count, leader).await;
+        metadata.create_partitions(broker.engine.fence(), name, requested.count, &leaders).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;
     broker.await_topic(&stored, time_limit).await
 }

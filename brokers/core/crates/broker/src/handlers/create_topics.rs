@@ -94,7 +94,7 @@ fn new_topic(context: &RequestContext, topic: &CreatableTopic) -> Result<NewTopi
         replication_factor,
         internal: false,
         configs,
-        leader: Some(broker.engine.incarnation),
+        leaders: broker.first_leaders(&topic.name),
     })
 }
 

@@ -12,7 +12,6 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::metadata::replicas;
 use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::names::check_topic_name;
@@ -94,6 +93,7 @@ fn describe_topic(
     indexes: std::ops::Range<i32>,
 ) -> DescribeTopicPartitionsResponseTopic {
     let record = &topic.record;
+    let replicas = context.replicas();
     let partitions = indexes.filter_map(|index| {
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()
@@ -105,7 +105,7 @@ fn describe_topic(
             let unknown = ResponseError::LeaderNotAvailable.code();
             return Some(partition.with_error_code(unknown).with_leader_id(BrokerId(-1)));
         };
-        let replicas = replicas(topic, leader);
+        let replicas = replicas.of(record, leader);
         Some(
             partition
                 .with_leader_id(BrokerId(leader))

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::fetch_refusal::stays_refused;
+use super::leaders::NamedBy;
 use super::storage_reads::{FromStorage, StorageRead, StorageReads};
 use super::topics::{NotServed, open_to_clients};
 use crate::context::{QuotaKind, RequestContext};
@@ -169,11 +170,15 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
         return Fetched::without_records(response);
     }
     let broker = context.broker();
-    let limit = broker.config().fetch_max_bytes;
-    let bytes_max = usize::try_from(request.max_bytes.min(limit)).unwrap_or(0);
-    let bytes_max = bytes_max.min(context.fetch_bytes_max());
+    let bytes_max = request.max_bytes.min(broker.config().fetch_max_bytes);
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(0).min(context.fetch_bytes_max());
     let bytes_min = usize::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
     let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+    let asked = request.topics.iter().map(|topic| {
+        let indexes = topic.partitions.iter().map(|partition| partition.index);
+        (NamedBy::either(&topic.name, topic.topic_id), indexes)
+    });
+    broker.await_leaders_of(asked).await;
     let topics = std::mem::take(&mut request.topics).into_iter();
     let topics = topics.map(|topic| RequestedTopic::find(context, topic)).collect();
     let (memory, expected, has_failed, is_refused) = (Memory::default(), 0, false, false);

@@ -6,6 +6,7 @@ use kafka_protocol::messages::{BrokerId, FindCoordinatorRequest, FindCoordinator
 use kafka_protocol::protocol::StrBytes;
 
 use super::errors::ApiError;
+use super::leaders::NamedBy;
 use crate::context::RequestContext;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_wire::protocol::leader::NodeEndpoint;
@@ -70,7 +71,12 @@ async fn find_leader(
         tracing::warn!(%error, "the group coordinator's topic cannot be used");
         ApiError::from(unavailable)
     })?;
-    let partition = topic.partition(broker.engine.groups.partition_for(key));
+    let index = broker.engine.groups.partition_for(key);
+    let asked = std::iter::once((NamedBy::Id(topic.record.id), std::iter::once(index)));
+    broker.await_leaders_of(asked).await;
+    let topics = broker.engine.view.topics();
+    let topic = topics.by_id(topic.record.id).ok_or(unavailable)?;
+    let partition = topic.partition(index);
     let leader = partition.and_then(|partition| broker.leader_node(partition));
     let coordinator = leader.and_then(|leader| context.node(leader));
     coordinator.ok_or_else(|| unavailable.into())

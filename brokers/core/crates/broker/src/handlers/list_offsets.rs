@@ -9,6 +9,7 @@ use kafka_protocol::messages::list_offsets_response::{
 };
 use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
+use super::leaders::NamedBy;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_partition::Partition;
@@ -34,6 +35,11 @@ const NOTHING: TimedOffset = TimedOffset { timestamp: -1, offset: -1, leader_epo
 
 /// Handles the request. An end of the log that it returns is no older than the request.
 pub async fn handle(context: &RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse {
+    let asked = request.topics.iter().map(|topic| {
+        let indexes = topic.partitions.iter().map(|partition| partition.partition_index);
+        (NamedBy::Name(&topic.name), indexes)
+    });
+    context.broker().await_leaders_of(asked).await;
     let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
     let needs_end =
         partitions.any(|partition| matches!(partition.timestamp, LATEST | MAX_TIMESTAMP));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -11,22 +10,18 @@ use kafka_protocol::messages::metadata_response::{
 };
 use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::errors::ApiError;
 use super::topics::OFFSETS_TOPIC;
-use crate::context::{Broker, RequestContext};
+use crate::context::RequestContext;
 use freshet_access::acl::CLUSTER_NAME;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::cluster::NewTopic;
 use freshet_metadata::names::check_topic_name;
-use freshet_metadata::schema::{Configs, IncarnationState, PartitionRecord};
+use freshet_metadata::schema::Configs;
 use freshet_metadata::view::{Snapshot, Topic};
 use freshet_wire::protocol::leader::NodeEndpoint;
-
-/// How long a request waits for the leaders of partitions whose brokers have ended.
-const LEADERS_TIME: Duration = Duration::from_secs(1);
 
 /// Handles the request. Requested topics that do not exist are created, where the broker's config
 /// `auto.create.topics.enable`, the request and the ACLs allow it.
@@ -70,41 +65,24 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
     response
 }
 
-/// Waits, for a moment at most, while brokers that have ended lead partitions of these topics
-/// (`None`: of any): survivors take them over just now. A client that was sent to one that has
-/// ended would ask again later and later.
+/// Waits, for a moment at most, while partitions of these topics (`None`: of any) change leaders.
 async fn await_leaders(context: &RequestContext, topics: Option<&[MetadataRequestTopic]>) {
-    let engine = &context.broker().engine;
-    if !engine.has_peers() {
-        return;
-    }
-    let view = &engine.view;
-    let all_led = || {
-        let snapshot = view.snapshot();
-        let is_asked = |topic: &Topic| {
-            topics.is_none_or(|topics| {
-                topics.iter().any(|asked| match &asked.name {
-                    Some(name) => name.as_str() == topic.record.name,
-                    None => asked.topic_id == topic.record.id,
-                })
+    let broker = context.broker();
+    let is_asked = |topic: &Topic| {
+        topics.is_none_or(|topics| {
+            topics.iter().any(|asked| match &asked.name {
+                Some(name) => name.as_str() == topic.record.name,
+                None => asked.topic_id == topic.record.id,
             })
-        };
-        let mut asked = snapshot.topics.iter().filter(|topic| is_asked(topic));
-        asked.all(|topic| topic.partitions.iter().all(|stored| is_led(&snapshot, &stored.record)))
+        })
     };
-    if all_led() {
-        return;
-    }
-    let mut changes = view.subscribe();
-    let led = async { while !all_led() && changes.next().await.is_ok() {} };
-    // After that the client may as well try the leader that is named.
-    let _ = timeout(LEADERS_TIME, led).await;
-}
-
-/// Whether a partition's leader lives, or it has none, as one that was just made.
-fn is_led(snapshot: &Snapshot, record: &PartitionRecord) -> bool {
-    let state = |leader| snapshot.incarnations.get(&leader).map(|stored| stored.record.state);
-    record.leader.is_none_or(|leader| state(leader) == Some(IncarnationState::Live))
+    let all_led = |snapshot: &Snapshot| {
+        let mut asked = snapshot.topics.iter().filter(|topic| is_asked(topic));
+        asked.all(|topic| {
+            (0..topic.record.partitions).all(|index| broker.is_led(snapshot, topic, index))
+        })
+    };
+    broker.await_leaders(all_led).await;
 }
 
 /// The operations that the client may do on the cluster, as a bit field; 0 where it may not even
@@ -189,7 +167,7 @@ async fn missing_topic(
         replication_factor: config.default_replication_factor,
         internal: false,
         configs: Configs::new(),
-        leader: Some(broker.engine.incarnation),
+        leaders: broker.first_leaders(name),
     };
     let made = match context.admit(1).await {
         Ok(metadata) => broker.make_topic(&metadata, &new).await,
@@ -217,6 +195,7 @@ fn describe_topic(
     topic: &Topic,
     wants_operations: bool,
 ) -> MetadataResponseTopic {
+    let replicas = context.replicas();
     let record = &topic.record;
     let broker = context.broker();
     let partitions = (0..)
@@ -228,7 +207,7 @@ fn describe_topic(
                     .with_error_code(ResponseError::LeaderNotAvailable.code())
                     .with_leader_id(BrokerId(-1));
             };
-            let replicas = replicas(topic, leader);
+            let replicas = replicas.of(record, leader);
             partition
                 .with_leader_id(BrokerId(leader))
                 .with_leader_epoch(stored.record.epoch)
@@ -246,9 +225,4 @@ fn describe_topic(
         described.topic_authorized_operations = operations;
     }
     described
-}
-
-/// The node ids of a partition's replicas.
-pub(super) fn replicas(topic: &Topic, leader: i32) -> Vec<BrokerId> {
-    Broker::replica_nodes(&topic.record, leader).into_iter().map(BrokerId).collect()
 }

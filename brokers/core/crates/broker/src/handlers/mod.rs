@@ -7,6 +7,7 @@ mod admission;
 mod config_changes;
 mod errors;
 mod fetch_refusal;
+mod leaders;
 mod storage_reads;
 mod topics;
 

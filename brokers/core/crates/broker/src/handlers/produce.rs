@@ -11,6 +11,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout_at};
 
+use super::leaders::NamedBy;
 use super::topics::{NotServed, open_to_clients, time_limit};
 use crate::context::{QuotaKind, RequestContext};
 use freshet_access::types::{Operation, ResourceType};
@@ -103,6 +104,13 @@ pub async fn stage_request(
     let refusal = merge_repeated(&mut request)
         .then(|| ResponseError::InvalidRequest.into())
         .or_else(|| refuse_all(context, &request));
+    if refusal.is_none() {
+        let asked = request.topics.iter().map(|topic| {
+            let named = NamedBy::either(&topic.name, topic.topic_id);
+            (named, topic.partitions.iter().map(|partition| partition.index))
+        });
+        context.broker().await_leaders_of(asked).await;
+    }
     let Frame { bytes: frame_bytes, memory } = frame;
     let mut preparer = Preparer { context, frame_bytes, refusal, unread: Vec::new() };
     let topics: Vec<_> = request.topics.into_iter().map(|topic| preparer.topic(topic)).collect();

@@ -12,7 +12,7 @@ use super::errors::ApiError;
 use crate::context::{Broker, RequestContext};
 use freshet_coordinator::group::DeletedTopics;
 use freshet_metadata::ClusterMetadata;
-use freshet_metadata::cluster::NewTopic;
+use freshet_metadata::cluster::{NewTopic, placed_leaders};
 pub(super) use freshet_metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
 use freshet_metadata::schema::{PartitionRecord, REPLICATION_FACTOR_MAX, Stored, TopicRecord};
 use freshet_metadata::view::Topic;
@@ -103,12 +103,11 @@ impl Broker {
         self.node_of(partition.record.leader?)
     }
 
-    /// The node ids of a partition's replicas in responses: the leader's id, as often as the
-    /// topic's replication factor says. Storage provides durability, so there are no other
-    /// replicas; but tools compare their number with `min.insync.replicas` and with the requested
-    /// one.
-    pub(super) fn replica_nodes(topic: &TopicRecord, leader: i32) -> Vec<i32> {
-        vec![leader; usize::try_from(topic.replication_factor).unwrap_or(1).max(1)]
+    /// The first leaders of a topic's partitions: all brokers that live.
+    pub(super) fn first_leaders(&self, topic: &str) -> Vec<Incarnation> {
+        let leaders = placed_leaders(&self.engine.view.snapshot().incarnations, topic);
+        // The image may not show this broker yet.
+        if leaders.is_empty() { vec![self.engine.incarnation] } else { leaders }
     }
 
     /// Creates a topic and waits until its partitions are open here, for [`OPEN_TIME`] at most.
@@ -182,7 +181,7 @@ impl Broker {
                 replication_factor: self.config().offsets_replication_factor,
                 internal: true,
                 configs: configs.into(),
-                leader: Some(self.engine.incarnation),
+                leaders: self.first_leaders(OFFSETS_TOPIC),
             };
             match self.make_topic(&self.engine.metadata, &new).await {
                 // Somebody else has created it; the image may not show it yet.
@@ -219,8 +218,9 @@ pub(super) fn check_assignment(
         let message = "The manual partition assignment includes duplicate or no brokers.";
         return Err(refused(message.to_owned()));
     }
-    let this = context.broker().engine.node_id;
-    match distinct.into_iter().find(|id| *id != this) {
+    let nodes = context.nodes();
+    let is_known = |id: &i32| nodes.iter().any(|node| node.node_id == *id);
+    match distinct.into_iter().find(|id| !is_known(id)) {
         None => Ok(()),
         Some(unknown) => Err(refused(format!(
             "The manual partition assignment includes broker {unknown}, but no such broker is \

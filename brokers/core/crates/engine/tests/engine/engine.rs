@@ -317,11 +317,11 @@ async fn the_slot_names_the_newest_start_and_each_earlier_one_has_its_end() {
 }
 
 #[tokio::test]
-async fn the_term_of_an_only_broker_is_its_incarnations() {
+async fn the_term_of_an_only_broker_ends_with_it_or_with_an_election() {
     let cluster = Cluster::new();
     let first = cluster.start().await;
     let term = first.term().unwrap();
-    assert_eq!((term.incarnation(), Some(term.fence())), (first.incarnation, first.fence()));
+    assert_eq!(term.incarnation(), first.incarnation);
     first.metadata.allocate_producer_ids(Some(term.fence()), 1).await.unwrap();
     let second = cluster.start().await;
     assert_ne!(second.term(), first.term());
@@ -329,4 +329,12 @@ async fn the_term_of_an_only_broker_is_its_incarnations() {
     second.metadata.allocate_producer_ids(Some(later), 1).await.unwrap();
     let late = first.metadata.allocate_producer_ids(Some(term.fence()), 1).await;
     assert_eq!(late, Err(ClusterError::Fenced(first.incarnation)));
+    // The cluster got more brokers, and one was elected.
+    let elected = second.metadata.claim_controller(second.registration(), None).await.unwrap();
+    let late = second.metadata.allocate_producer_ids(Some(later), 1).await;
+    assert_eq!(late, Err(ClusterError::Deposed));
+    let third = cluster.start().await;
+    let only = third.term().unwrap().fence();
+    third.metadata.allocate_producer_ids(Some(only), 1).await.unwrap();
+    assert_ne!(only.term_revision, Some(0), "it is behind {elected:?}");
 }

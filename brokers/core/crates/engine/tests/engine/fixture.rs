@@ -131,7 +131,7 @@ pub async fn create_topic(
         replication_factor: 1,
         internal: false,
         configs: configs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
-        leader: Some(engine.incarnation),
+        leaders: vec![engine.incarnation],
     };
     let topic = engine.metadata.create_topic(engine.fence(), &topic).await.unwrap();
     engine.wait_open(topic.record.id, partitions).await;

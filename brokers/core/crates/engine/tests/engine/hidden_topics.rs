@@ -179,7 +179,7 @@ async fn metadata_from_a_backup_loses_no_record_and_finds_younger_topics() {
     cluster.back_up("backup.sqlite").await;
 
     let engine = cluster.start().await;
-    let extended = engine.metadata.create_partitions(engine.fence(), "known", 2, None).await;
+    let extended = engine.metadata.create_partitions(engine.fence(), "known", 2, &[]).await;
     engine.wait_open(known, extended.unwrap().record.partitions).await;
     fill(&engine, known, 1).await;
     let younger = create_topic(&engine, "younger", 2, &KEEP).await;

@@ -44,6 +44,8 @@ const TIMES: Times = Times {
     gather: Duration::from_millis(5),
     doubt: Duration::from_millis(30),
     retry: Duration::from_millis(2),
+    settle: Duration::from_millis(30),
+    move_max: Duration::from_millis(150),
 };
 
 /// A client's question, or an order of the controller.
@@ -261,6 +263,18 @@ impl Duties for Successor {
         self.status.adoptions.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+
+    async fn hand_over(
+        &self,
+        partitions: &BTreeSet<PartitionId>,
+        successor: Incarnation,
+    ) -> Result<(), String> {
+        let partitions: Vec<_> = partitions.iter().copied().collect();
+        let given = self.engine.hand_over(&partitions, successor).await;
+        let given = given.map_err(|error| error.to_string())?;
+        self.status.moves.fetch_add(given.len().try_into().expect("a count"), Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// Makes a broker take part in its cluster, if that has others.
@@ -355,7 +369,7 @@ async fn serve(engine: &Arc<Engine>, status: &Status, ask: Ask) -> Result<Answer
                     .iter()
                     .map(|(key, value)| ((*key).into(), (*value).into()))
                     .collect(),
-                leader: Some(engine.incarnation),
+                leaders: vec![engine.incarnation],
             };
             let created = engine.metadata.create_topic(engine.fence(), &new).await;
             let created = created.map_err(|_| ResponseError::UnknownServerError)?;

@@ -23,6 +23,7 @@ mod hidden_topics;
 mod incarnations;
 mod limits;
 mod partitions;
+mod placement;
 mod quotas;
 mod settings;
 mod term;
@@ -33,6 +34,7 @@ pub use changes::{Actor, CHANGES_KEPT_MAX, Note};
 pub use hidden_topics::FoundTopic;
 pub use limits::{LimitReached, reserve_of};
 pub use partitions::{PartitionUpdate, Updated};
+pub use placement::{leader_of, placed_leaders};
 pub use quotas::{QuotaChanges, QuotaRefusal, check_quotas};
 pub use settings::{ClusterFacts, PRODUCER_ID_BLOCK};
 pub use term::Term;
@@ -162,13 +164,17 @@ pub struct Fence {
     /// Revision of its record. The record is not touched while the incarnation is live, so any
     /// other revision means that it no longer is.
     pub revision: u64,
-    /// Revision of the controller's term, where the caller acts as controller.
+    /// Revision of the controller's term, where the caller acts as controller; 0 where it is the
+    /// cluster's only broker, and nobody was ever elected.
     pub term_revision: Option<u64>,
 }
 
 impl Fence {
     fn compares(self) -> impl Iterator<Item = Compare> {
-        let term = self.term_revision.map(|revision| compare_revision(&Key::Term, revision));
+        let term = self.term_revision.map(|revision| match revision {
+            0 => compare_absent(&Key::Term),
+            revision => compare_revision(&Key::Term, revision),
+        });
         let incarnation = Key::Incarnation(self.incarnation);
         std::iter::once(compare_revision(&incarnation, self.revision)).chain(term)
     }

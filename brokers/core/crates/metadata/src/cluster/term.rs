@@ -1,6 +1,7 @@
 //! The right to do the jobs of a whole cluster.
 
 use super::Fence;
+use crate::schema::{ControllerTerm, Stored};
 use freshet_wire::ids::Incarnation;
 
 /// The right to do the jobs of a whole cluster, which one broker at a time has: its controller.
@@ -12,10 +13,11 @@ pub struct Term {
 }
 
 impl Term {
-    /// The term of the broker of a cluster that has one: it begins and ends with the broker's
-    /// incarnation, which a later one has fenced before it begins a term.
-    pub fn of_only_broker(fence: Fence) -> Self {
-        Self { fence }
+    /// The term of the broker of a cluster that has one: it begins with the broker's incarnation,
+    /// and ends with it, or when a controller is elected because the cluster has more brokers now.
+    /// `elected` is the controller that was elected last.
+    pub fn of_only_broker(fence: Fence, elected: Option<&Stored<ControllerTerm>>) -> Self {
+        Self::of_controller(fence, elected.map_or(0, |stored| stored.revision))
     }
 
     /// The term of a controller that was elected at this revision.

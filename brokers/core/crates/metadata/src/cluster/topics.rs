@@ -13,6 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::changes::Note;
 use super::limits::Gate;
+use super::placement::leader_of;
 use super::{
     ClusterError, ClusterMetadata, Fence, MetadataError, Step, Transaction, as_read, batches,
     compare_absent, compare_revision, delete, put, transaction_of,
@@ -51,8 +52,9 @@ pub struct NewTopic {
     pub internal: bool,
     /// The configurations that are set. The caller has checked names and values.
     pub configs: Configs,
-    /// The first leader of all its partitions; `None` where no broker runs.
-    pub leader: Option<Incarnation>,
+    /// The first leaders of its partitions: each leads the next one, and the first one follows the
+    /// last. Empty where no broker runs.
+    pub leaders: Vec<Incarnation>,
 }
 
 impl ClusterMetadata {
@@ -140,7 +142,7 @@ impl ClusterMetadata {
                 deletions: Vec::new(),
                 retention: None,
             };
-            match self.create_as(fence, &record, new.leader, &gate).await {
+            match self.create_as(fence, &record, &new.leaders, &gate).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -152,7 +154,7 @@ impl ClusterMetadata {
         &self,
         fence: Option<Fence>,
         record: &TopicRecord,
-        leader: Option<Incarnation>,
+        leaders: &[Incarnation],
         gate: &Gate,
     ) -> Result<u64, ClusterError> {
         let (topic, index) = (Key::Topic(record.name.clone()), Key::TopicId(record.id));
@@ -160,10 +162,10 @@ impl ClusterMetadata {
         let name = TopicNameRecord { name: record.name.clone() };
         let free = [compare_absent(&topic), compare_absent(&collision)];
         let visible = [put(&collision, &name)?, put(&topic, record)?];
-        let partition = PartitionRecord::new(leader, 0);
         let steps = (0..record.partitions)
             .map(|i| {
                 let key = Key::Partition(PartitionId::new(record.id, i));
+                let partition = PartitionRecord::new(leader_of(leaders, i), 0);
                 Ok(Step { compare: None, write: put(&key, &partition)? })
             })
             .collect::<Result<Vec<_>, ClusterError>>()?;
@@ -289,7 +291,8 @@ impl ClusterMetadata {
         put(&Key::HiddenTopic(topic.id), &hidden)
     }
 
-    /// Raises the number of partitions to `total`; the new ones are led by `leader`.
+    /// Raises the number of partitions to `total`; the new ones are led by `leaders`, as
+    /// those of a [`NewTopic`].
     ///
     /// # Errors
     /// `UnknownTopic`, `InvalidPartitions`, `LimitReached`, `Fenced` of [`ClusterError`];
@@ -299,7 +302,7 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         name: &str,
         total: i32,
-        leader: Option<Incarnation>,
+        leaders: &[Incarnation],
     ) -> Result<Stored<TopicRecord>, ClusterError> {
         let _turn = self.turn(Table::Topics).await;
         let mut retry = self.retry();
@@ -309,7 +312,7 @@ impl ClusterMetadata {
             let adding = total.abs_diff(stored.record.partitions);
             let gate = self.topic_gate(0, adding.into()).await?;
             let record = stored.record.extended(total, self.clock.now_ms());
-            match self.extend_topic(fence, &stored, &record, leader, &gate).await {
+            match self.extend_topic(fence, &stored, &record, leaders, &gate).await {
                 Ok(revision) => return Ok(Stored { record, revision }),
                 Err(error) => retry.after(error).await?,
             }
@@ -321,7 +324,7 @@ impl ClusterMetadata {
         fence: Option<Fence>,
         stored: &Stored<TopicRecord>,
         record: &TopicRecord,
-        leader: Option<Incarnation>,
+        leaders: &[Incarnation],
         gate: &Gate,
     ) -> Result<u64, ClusterError> {
         self.check_room_for_change().await?;
@@ -335,7 +338,7 @@ impl ClusterMetadata {
             let left = left.get(&partition);
             let epoch = left.map_or(Some(0), |left| left.record.epoch.checked_add(1));
             let epoch = epoch.ok_or(ClusterError::Exhausted("leader epoch"))?;
-            let new = PartitionRecord::new(leader, epoch);
+            let new = PartitionRecord::new(leader_of(leaders, index), epoch);
             steps.push(Step::put(&Key::Partition(partition), as_read(left), &new)?);
         }
         // In the last batch, because the new partitions count from this write on.

@@ -70,7 +70,7 @@ pub fn new_topic(name: &str, partitions: i32) -> NewTopic {
         replication_factor: 3,
         internal: false,
         configs: [("retention.ms".to_owned(), "1000".to_owned())].into(),
-        leader: None,
+        leaders: Vec::new(),
     }
 }
 
@@ -143,9 +143,9 @@ pub async fn topics_and_partitions_are_made_up_to_their_limits(handles: Handles)
     );
     assert_eq!(free.topic("b").await, Ok(None), "nothing of it was made");
     metadata.create_topic(None, &new_topic("b", 3)).await.unwrap();
-    let grown = metadata.create_partitions(None, "a", 8, None).await;
+    let grown = metadata.create_partitions(None, "a", 8, &[]).await;
     assert_eq!(refusal(grown), ("partitions", 10, 7));
-    metadata.create_partitions(None, "a", 6, None).await.unwrap();
+    metadata.create_partitions(None, "a", 6, &[]).await.unwrap();
     metadata.create_topic(None, &new_topic("c", 1)).await.unwrap();
     let next = new_topic("d", 1);
     assert_eq!(refusal(metadata.check_new_topic(&next).await), ("topics", 3, 3));

@@ -133,7 +133,8 @@ pub struct ClusterSpec {
     pub scale: u32,
     /// It is put to sleep after this time without a client, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// The gateway's plain listeners on loopback, by slot.
+    /// The gateway's plain listeners on loopback: the bootstrap port, then one for each slot. A
+    /// single port is slot 0's.
     pub ports: Vec<u16>,
     /// Its label in the names of TLS listeners.
     pub host: String,

@@ -112,6 +112,9 @@ pub struct BrokerPlace {
     /// `<host>:<port>` of its listener for clients that come without a gateway.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kafka: String,
+    /// `<host>:<port>` of its listener for gateways.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub link: String,
     /// The zone of its node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,

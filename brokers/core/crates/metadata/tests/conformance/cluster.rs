@@ -225,7 +225,7 @@ async fn fenced_broker_can_change_nothing() {
         metadata.create_topic(some, &new_topic("u", 1)).await.err(),
         metadata.create_topic(some, &new_topic("v", 500)).await.err(),
         metadata.delete_topic(some, "t", None, 0).await.err(),
-        metadata.create_partitions(some, "t", 5, None).await.err(),
+        metadata.create_partitions(some, "t", 5, &[]).await.err(),
         metadata
             .set_topic_configs(some, "t", None, &changes, &|_| Retention::default())
             .await
@@ -290,7 +290,7 @@ async fn takeover_takes_many_partitions_and_names_those_it_lost() {
     metadata
         .create_topic(
             Some(one),
-            &freshet_metadata::cluster::NewTopic { leader: Some(one.incarnation), ..topic },
+            &freshet_metadata::cluster::NewTopic { leaders: vec![one.incarnation], ..topic },
         )
         .await
         .unwrap();

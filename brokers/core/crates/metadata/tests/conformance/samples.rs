@@ -82,6 +82,7 @@ fn cluster_and_incarnation_samples_are_read() {
     let place = BrokerPlace {
         address: "10.0.0.7:9094".to_owned(),
         kafka: "10.0.0.7:9092".to_owned(),
+        link: "10.0.0.7:9093".to_owned(),
         zone: "zone-b".to_owned(),
         release: "0.1.0".to_owned(),
     };

@@ -38,7 +38,7 @@ async fn topic_is_made_with_all_its_partitions() {
     // In one transaction, in one that is just full, and in many.
     for (name, partitions) in [("one", 1), ("full", 97), ("more", 98), ("many", 1234)] {
         let leader = Some(fence.incarnation);
-        let new = NewTopic { leader, ..new_topic(name, partitions) };
+        let new = NewTopic { leaders: leader.into_iter().collect(), ..new_topic(name, partitions) };
         let created = metadata.create_topic(Some(fence), &new).await.unwrap();
         assert_whole(&metadata, name, partitions).await;
         let stored = metadata.topic(name).await.unwrap().unwrap();
@@ -173,17 +173,17 @@ async fn partitions_are_added_and_never_removed() {
     let metadata = metadata();
     let created = metadata.create_topic(None, &new_topic("t", 3)).await.unwrap();
     for (total, leader) in [(4, None), (250, Some(Incarnation(9)))] {
-        let grown = metadata.create_partitions(None, "t", total, leader).await.unwrap();
+        let grown = metadata.create_partitions(None, "t", total, leader.as_slice()).await.unwrap();
         assert!(grown.revision > created.revision);
         assert_whole(&metadata, "t", total).await;
         let last = PartitionId::new(created.record.id, total - 1);
         assert_eq!(metadata.partition(last).await.unwrap().unwrap().record.leader, leader);
     }
     for total in [250, 249, 0, -1, PARTITIONS_PER_TOPIC_MAX + 1] {
-        let error = metadata.create_partitions(None, "t", total, None).await.unwrap_err();
+        let error = metadata.create_partitions(None, "t", total, &[]).await.unwrap_err();
         assert!(matches!(error, ClusterError::InvalidPartitions(_)), "{error:?}");
     }
-    let unknown = metadata.create_partitions(None, "u", 5, None).await;
+    let unknown = metadata.create_partitions(None, "u", 5, &[]).await;
     assert_eq!(unknown, Err(ClusterError::UnknownTopic("u".to_owned())));
 }
 
@@ -194,7 +194,7 @@ async fn racing_growth_of_a_topic_ends_whole() {
     metadata.create_topic(None, &new_topic("t", 1)).await.unwrap();
     let grow = |store: &Arc<dyn MetadataStore>, total| {
         let metadata = metadata_of(store.clone());
-        tokio::spawn(async move { metadata.create_partitions(None, "t", total, None).await })
+        tokio::spawn(async move { metadata.create_partitions(None, "t", total, &[]).await })
     };
     let results =
         [grow(&handles.first, 220).await.unwrap(), grow(&handles.second, 330).await.unwrap()];
@@ -275,7 +275,7 @@ impl Work {
     async fn run(self, metadata: &ClusterMetadata) -> Result<(), ClusterError> {
         match self {
             Self::Create => metadata.create_topic(None, &new_topic("t", 300)).await.map(drop),
-            Self::Grow => metadata.create_partitions(None, "t", 600, None).await.map(drop),
+            Self::Grow => metadata.create_partitions(None, "t", 600, &[]).await.map(drop),
             Self::Delete => metadata.delete_topic(None, "t", None, 0).await.map(drop),
         }
     }
@@ -362,7 +362,7 @@ async fn growth_over_the_rest_of_an_earlier_one_raises_its_epochs() {
     stopped(Work::Grow, &store, 1, false).await.unwrap().unwrap_err();
     let left = metadata.partitions_of(created.record.id).await.unwrap().len();
     assert_eq!(left, 400);
-    metadata.create_partitions(None, "t", 401, None).await.unwrap();
+    metadata.create_partitions(None, "t", 401, &[]).await.unwrap();
     assert_whole(&metadata, "t", 401).await;
     for (index, epoch) in [(299, 0), (300, 1), (399, 1), (400, 0)] {
         let partition = PartitionId::new(created.record.id, index);

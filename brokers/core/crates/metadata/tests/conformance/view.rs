@@ -32,7 +32,7 @@ async fn fill(metadata: &ClusterMetadata) -> u64 {
     let fence = broker(metadata).await;
     metadata.claim_controller(fence, None).await.unwrap();
     let leader = Some(fence.incarnation);
-    let new = NewTopic { leader, ..new_topic("orders", 3) };
+    let new = NewTopic { leaders: leader.into_iter().collect(), ..new_topic("orders", 3) };
     metadata.create_topic(Some(fence), &new).await.unwrap();
     let changes = [("a".to_owned(), Some("1".to_owned()))].into();
     metadata.set_broker_configs(Some(fence), ConfigScope::Slot(0), &changes).await.unwrap();
@@ -106,7 +106,7 @@ async fn view_follows_and_writers_can_wait_for_it() {
     view.wait_for(taken.revision).await.unwrap();
     assert_eq!(view.topics().partition(partition).unwrap().record, record);
     writer.mark_fenced(None, fence.incarnation).await.unwrap();
-    let grown = writer.create_partitions(None, "orders", 5, None).await.unwrap();
+    let grown = writer.create_partitions(None, "orders", 5, &[]).await.unwrap();
     view.wait_for(grown.revision).await.unwrap();
     let snapshot = view.snapshot();
     assert_eq!(snapshot.incarnations[&fence.incarnation].record.state, IncarnationState::Fenced);
@@ -138,7 +138,7 @@ async fn followed_view_is_the_same_as_a_fresh_one() {
             }
             Some(topic) => {
                 let total = topic.record.partitions + 1;
-                metadata.create_partitions(None, &name, total, None).await.unwrap().revision
+                metadata.create_partitions(None, &name, total, &[]).await.unwrap().revision
             }
         };
         view.wait_for(revision).await.unwrap();

@@ -108,6 +108,7 @@ impl Settings {
             place: BrokerPlace {
                 address: String::new(),
                 kafka: String::new(),
+                link: String::new(),
                 zone: self.broker.rack.clone(),
                 release: env!("CARGO_PKG_VERSION").to_owned(),
             },

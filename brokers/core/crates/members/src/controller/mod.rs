@@ -17,14 +17,18 @@ use freshet_wire::ids::{Incarnation, PartitionId};
 use crate::Times;
 use crate::channel::{Channel, ChannelError};
 use crate::member::{Follower, Member, connect};
-use crate::messages::{Adoption, FromController, Pulse};
+use crate::messages::{Adoption, FromController, Order, Pulse};
 use crate::planning::{Survivor, spread};
 use crate::suspicion::Suspicion;
 
+mod moving;
+
+use moving::Moves;
+
 /// What the controller learns of another member.
 enum Event {
-    /// It sent a pulse.
-    Pulse(Incarnation),
+    /// It sent a pulse, and says in it whether it is about to stop.
+    Pulse(Incarnation, bool),
     /// The channel of this number to it ended.
     Lost(Incarnation, u64),
     /// Something accepts connections at its address.
@@ -53,7 +57,7 @@ pub(crate) struct Controller<'a> {
     term: Term,
     number: u64,
     /// Orders for this broker itself.
-    own_orders: &'a mpsc::UnboundedSender<Adoption>,
+    own_orders: &'a mpsc::UnboundedSender<Order>,
     suspicion: Suspicion,
     links: BTreeMap<Incarnation, Link>,
     links_ever: u64,
@@ -67,6 +71,9 @@ pub(crate) struct Controller<'a> {
     /// Those that were fenced in this term.
     fenced: BTreeSet<Incarnation>,
     assigned: BTreeMap<PartitionId, Assignment>,
+    /// Those that are about to stop, and since when that is known.
+    leaving: BTreeMap<Incarnation, Instant>,
+    moves: Moves,
     began_at: Instant,
     events_in: mpsc::UnboundedSender<Event>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -78,7 +85,7 @@ impl<'a> Controller<'a> {
         member: &'a Member,
         (term, number): (Term, u64),
         missed: Option<Incarnation>,
-        own_orders: &'a mpsc::UnboundedSender<Adoption>,
+        own_orders: &'a mpsc::UnboundedSender<Order>,
     ) -> Self {
         let (events_in, events) = mpsc::unbounded_channel();
         let now = Instant::now();
@@ -95,6 +102,8 @@ impl<'a> Controller<'a> {
             gone: missed.into_iter().collect(),
             fenced: BTreeSet::new(),
             assigned: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            moves: Moves::new(now),
             began_at: now,
             events_in,
             events,
@@ -149,8 +158,11 @@ impl<'a> Controller<'a> {
     fn learn(&mut self, event: &Event) -> bool {
         let now = Instant::now();
         match *event {
-            Event::Pulse(incarnation) => {
+            Event::Pulse(incarnation, leaves) => {
                 self.suspicion.hear(incarnation, now);
+                if leaves {
+                    self.leaving.entry(incarnation).or_insert(now);
+                }
                 false
             }
             Event::Lost(incarnation, number) => {
@@ -233,6 +245,7 @@ impl<'a> Controller<'a> {
             self.fence(suspect).await?;
         }
         self.assign(&snapshot, now);
+        self.move_partitions(&snapshot, now);
         ControlFlow::Continue(())
     }
 
@@ -269,8 +282,6 @@ impl<'a> Controller<'a> {
             return;
         }
         let own = self.member.incarnation();
-        let survives =
-            |incarnation: &Incarnation| *incarnation == own || self.links.contains_key(incarnation);
         let mut led: BTreeMap<Incarnation, usize> = BTreeMap::new();
         let mut orphans = BTreeMap::new();
         for (id, leader) in leaders(snapshot) {
@@ -280,8 +291,10 @@ impl<'a> Controller<'a> {
                 orphans.insert(id, leader);
             }
         }
-        self.assigned
-            .retain(|id, Assignment { from, to }| orphans.get(id) == Some(from) && survives(to));
+        let survivors = self.survivors();
+        self.assigned.retain(|id, Assignment { from, to }| {
+            orphans.get(id) == Some(from) && survivors.contains(to)
+        });
         for assignment in self.assigned.values() {
             *led.entry(assignment.to).or_default() += 1;
         }
@@ -290,35 +303,51 @@ impl<'a> Controller<'a> {
         if new.is_empty() {
             return;
         }
-        let survivors: Vec<_> = snapshot
-            .incarnations
-            .iter()
-            .filter(|(incarnation, _)| survives(incarnation))
-            .map(|(incarnation, stored)| Survivor {
-                incarnation: *incarnation,
-                slot: stored.record.slot,
-                partitions: led.get(incarnation).copied().unwrap_or(0),
-            })
-            .collect();
-        for (to, partitions) in spread(&new, &survivors) {
+        let staying: BTreeSet<_> =
+            survivors.iter().filter(|one| !self.leaving.contains_key(one)).copied().collect();
+        // Who is about to stop takes over where nobody else can.
+        let takers = if staying.is_empty() { survivors } else { staying };
+        for (to, partitions) in spread(&new, &shares(snapshot, &takers, &led)) {
             let from = |id: &PartitionId| orphans[id];
             for id in &partitions {
                 self.assigned.insert(*id, Assignment { from: from(id), to });
             }
             let dead: BTreeSet<_> = partitions.iter().map(from).collect();
             tracing::info!(%to, ?dead, partitions = partitions.len(), "orders a takeover");
-            self.order(to, Adoption { dead, partitions });
+            self.order(to, Order::Adopt(Adoption { dead, partitions }));
         }
     }
 
-    fn order(&self, to: Incarnation, adoption: Adoption) {
+    /// The brokers that can be given something to do: this one, and those that follow it.
+    fn survivors(&self) -> BTreeSet<Incarnation> {
+        self.links.keys().copied().chain([self.member.incarnation()]).collect()
+    }
+
+    /// Has a broker do something.
+    fn order(&self, to: Incarnation, order: Order) {
         // A receiver that is gone gets the order again once it follows again, or another one does.
         if to == self.member.incarnation() {
-            let _ = self.own_orders.send(adoption);
+            let _ = self.own_orders.send(order);
         } else if let Some(link) = self.links.get(&to) {
-            let _ = link.orders.send(FromController::Adopt(adoption));
+            let _ = link.orders.send(FromController::Do(order));
         }
     }
+}
+
+/// Brokers with the number of partitions that each leads, or is to take over.
+fn shares(
+    snapshot: &Snapshot,
+    brokers: &BTreeSet<Incarnation>,
+    led: &BTreeMap<Incarnation, usize>,
+) -> Vec<Survivor> {
+    let known = brokers.iter().filter_map(|one| Some((one, snapshot.incarnations.get(one)?)));
+    known
+        .map(|(incarnation, stored)| Survivor {
+            incarnation: *incarnation,
+            slot: stored.record.slot,
+            partitions: led.get(incarnation).copied().unwrap_or(0),
+        })
+        .collect()
 }
 
 /// The partitions that have a leader, and who that is.
@@ -342,8 +371,8 @@ async fn serve(
         tokio::select! {
             biased;
             pulse = receiver.receive() => {
-                let Pulse {} = pulse?;
-                let _ = events.send(Event::Pulse(incarnation));
+                let Pulse { leaves } = pulse?;
+                let _ = events.send(Event::Pulse(incarnation, leaves));
                 sender.send(&FromController::Heard).await?;
             }
             order = orders.recv() => match order {
