@@ -325,7 +325,7 @@ impl Claimant<'_> {
         self.metadata.mark_fenced(guarded, predecessor).await?;
         let recorded =
             self.metadata.seal_incarnation(guarded, predecessor, sealed_end(end)).await?;
-        Ok(lane_end(recorded))
+        Ok(if self.rules.hold(Rule::SealOnce) { lane_end(recorded) } else { end })
     }
 
     /// Reads every lane of a succession that still has files. A lane of `whole` with blocks must

@@ -210,8 +210,9 @@ async fn unnamed_objects(
     survey: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
     let own = context.incarnation;
+    let rules = context.sources.rules;
     let has_ended = |incarnation| incarnation < own && !live.contains(&incarnation);
-    let checks = context.sources.rules.hold(Rule::CheckBeforeDelete);
+    let checks = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::SweepTheEnded);
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {
         let Ok(incarnation) = folder.parse().map(Incarnation) else { continue };

@@ -12,6 +12,8 @@ pub enum Rule {
     FenceBeforeSeal,
     /// 2: blocks that were not surely on disk are copied into SEAL.
     SealUnsureBlocks,
+    /// 2: a lane's end is set once, and all who take over from it act on the same.
+    SealOnce,
     /// 2: a reader of a dead lane stops at its sealed end.
     StopAtSealedEnd,
     /// 3: a hole before something that was durable is damage, not an end.
@@ -29,6 +31,8 @@ pub enum Rule {
     EditWhatCounts,
     /// 6: the sweeper keeps objects that are being made.
     KeepNewObjects,
+    /// 6: the sweeper leaves alone what other live brokers wrote.
+    SweepTheEnded,
     /// 6: readers forget a lane file before it is used again.
     ForgetBeforeReuse,
     /// 6: once a manifest counts, memory gives up the records that it removed.
@@ -45,11 +49,12 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::SyncBeforeAck,
         Self::TokenBeforeAck,
         Self::FenceBeforeSeal,
         Self::SealUnsureBlocks,
+        Self::SealOnce,
         Self::StopAtSealedEnd,
         Self::GapIsDamage,
         Self::CountWhatIsDue,
@@ -58,6 +63,7 @@ impl Rule {
         Self::InstallBeforeUse,
         Self::EditWhatCounts,
         Self::KeepNewObjects,
+        Self::SweepTheEnded,
         Self::ForgetBeforeReuse,
         Self::ForgetRemoved,
         Self::IncarnationIsLive,

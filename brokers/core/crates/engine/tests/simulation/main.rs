@@ -144,7 +144,9 @@ fn removed_rules_are_found_among_several_brokers() {
         Rule::SyncBeforeAck,
         Rule::TokenBeforeAck,
         Rule::FenceBeforeSeal,
+        Rule::SealOnce,
         Rule::StopAtSealedEnd,
+        Rule::SweepTheEnded,
         Rule::IncarnationIsLive,
         Rule::FreshReads,
     ] {

@@ -56,7 +56,8 @@ pub async fn seal(
     incarnation: Incarnation,
     rules: Rules,
 ) -> Result<Seal, LaneError> {
-    if let Some(seal) = read_durable_seal(disk, paths, incarnation).await? {
+    let once = rules.hold(Rule::SealOnce);
+    if let (true, Some(seal)) = (once, read_durable_seal(disk, paths, incarnation).await?) {
         return Ok(seal);
     }
     let scan = scan_tail(disk, paths, incarnation, rules).await?;
@@ -72,9 +73,10 @@ pub async fn seal(
         Err(error) => return Err(error.into()),
     }
     // Ours or another's: two brokers that take the lane over at once must act on the same end.
-    read_durable_seal(disk, paths, incarnation).await?.ok_or_else(|| {
+    let sealed = read_durable_seal(disk, paths, incarnation).await?.ok_or_else(|| {
         LaneError::damaged(incarnation, scan.end.file, 0, "SEAL vanished after it was written")
-    })
+    })?;
+    Ok(if once { sealed } else { Seal { end: scan.end, ..sealed } })
 }
 
 /// Makes the SEAL that has its name durable, then reads it. The broker that linked it may have died
