@@ -62,11 +62,7 @@ impl Engine {
     /// partitions of which that is so.
     async fn drain(&self, open: &[Arc<Partition>]) -> Result<Vec<Arc<Partition>>, StartError> {
         let closed = || LaneError::Closed(self.incarnation);
-        for partition in open {
-            if &*partition.topic() == OFFSETS_TOPIC {
-                self.groups.unload(partition.id().index);
-            }
-        }
+        self.unload_groups(open);
         let ends: Vec<_> = open.iter().map(|partition| partition.drain()).collect();
         for (partition, end) in open.iter().zip(ends) {
             partition.durable(end).await.map_err(|_| closed())?;
@@ -75,6 +71,12 @@ impl Engine {
         let (done, released) = oneshot::channel();
         self.jobs.send(JobMessage::Release(open.to_vec(), done)).map_err(|_| closed())?;
         Ok(released.await.map_err(|_| closed())?)
+    }
+
+    fn unload_groups(&self, partitions: &[Arc<Partition>]) {
+        for partition in partitions.iter().filter(|it| &*it.topic() == OFFSETS_TOPIC) {
+            self.groups.unload(partition.id().index);
+        }
     }
 
     /// Makes the successor the leader of partitions that are drained. Returns those of which the
@@ -91,6 +93,9 @@ impl Engine {
         for partition in drained {
             // Before the successor can lead it, nobody learns here where it ends.
             self.partitions.hold(partition);
+            // Again: they may have been loaded since, as after an adoption a moment ago. Whoever
+            // loads them from here on finds no partition.
+            self.unload_groups(std::slice::from_ref(partition));
             let Some(stored) = self.metadata.partition(partition.id()).await? else { continue };
             let manifest = partition.manifest_name().map(manifest_name);
             let is_own = |record: &PartitionRecord| {

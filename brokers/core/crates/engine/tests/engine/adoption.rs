@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use freshet_coordinator::group::OffsetFetchRequest;
 use freshet_engine::{Engine, EngineSettings, StartError};
 use freshet_metadata::SqliteStore;
-use freshet_metadata::cluster::ClusterError;
+use freshet_metadata::cluster::{ClusterError, NewTopic};
+use freshet_metadata::names::OFFSETS_TOPIC;
 use freshet_partition::Partition;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, ValidatedBatch};
@@ -256,6 +258,37 @@ async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
         assert_holds(&open(&again, topic, index), index, batches).await;
     }
     again.stop().await;
+}
+
+#[tokio::test]
+async fn who_handed_a_coordinator_over_answers_for_its_groups_no_more() {
+    let brokers = Brokers::new().await;
+    let (first, second) = (brokers.start(0).await, brokers.start(1).await);
+    let third = brokers.start(2).await;
+    let new = NewTopic {
+        name: OFFSETS_TOPIC.to_owned(),
+        partitions: 1,
+        replication_factor: 1,
+        internal: true,
+        configs: [("cleanup.policy".to_owned(), "compact".to_owned())].into(),
+        leaders: vec![first.incarnation],
+    };
+    let made = first.metadata.create_topic(first.fence(), &new).await.unwrap();
+    let offsets = PartitionId::new(made.record.id, 0);
+    first.wait_open(offsets.topic, 1).await;
+    let of_first = dead(&[&first]);
+    drop(first);
+    second.adopt(&of_first, |_| true).await.unwrap();
+    // At once: what it adopted is being loaded.
+    let given = second.hand_over(&[offsets], third.incarnation).await.unwrap();
+    assert_eq!(given, [offsets]);
+    let fetch = async |engine: &Engine| {
+        let (topics, require_stable) = (None, false);
+        let request = OffsetFetchRequest { group_id: "g".to_owned(), topics, require_stable };
+        engine.groups.fetch_offsets(request).await
+    };
+    eventually("the successor has loaded it", async || fetch(&third).await.is_ok()).await;
+    assert_eq!(fetch(&second).await.unwrap_err(), ResponseError::NotCoordinator);
 }
 
 #[tokio::test]
