@@ -2,8 +2,10 @@
 //! not split of them yet is split first, so that objects hold all of their records.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::groups::{self, OFFSETS_TOPIC};
 use super::{Engine, RETRY_AFTER, StartError};
@@ -14,6 +16,12 @@ use freshet_partition::Partition;
 use freshet_storage::lane::LaneError;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{Incarnation, PartitionId};
+
+/// How long partitions may take to be split while they serve on, before they drain. One that takes
+/// longer is not handed over now.
+const CATCH_UP_MAX: Duration = Duration::from_secs(3);
+/// How long partitions may take no batches before it is known whether they can be handed over.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// The name of a manifest, as the metadata store has it.
 fn manifest_name(name: ManifestRef) -> ManifestName {
@@ -33,14 +41,22 @@ impl Engine {
         partitions: &[PartitionId],
         successor: Incarnation,
     ) -> Result<Vec<PartitionId>, StartError> {
-        // One at a time with adoptions: both change what is led.
-        let _changing = self.adopting.lock().await;
+        let _handing = self.handing.lock().await;
         let open = partitions.iter().filter_map(|id| self.partitions.get(*id));
         let open: Vec<_> = open.collect();
         if open.is_empty() {
             return Ok(Vec::new());
         }
-        let drained = self.drain(&open).await;
+        // While they take batches still, so that what is left to split takes a moment only.
+        let Ok(caught_up) = timeout(CATCH_UP_MAX, self.catch_up()).await else {
+            return Ok(Vec::new());
+        };
+        caught_up?;
+        // Storage may fail meanwhile; then they go on to take batches.
+        let drained = timeout(DRAIN_MAX, self.drain(&open)).await;
+        let drained = drained.unwrap_or_else(|_| Ok(Vec::new()));
+        // One at a time with adoptions: both change what is led.
+        let _changing = self.adopting.lock().await;
         let outcome = match &drained {
             Ok(drained) => self.give_away(drained, successor).await,
             Err(_) => Ok(Vec::new()),
@@ -58,6 +74,25 @@ impl Engine {
         outcome
     }
 
+    /// Waits until objects hold all that was taken before.
+    async fn catch_up(&self) -> Result<(), StartError> {
+        self.lane.roll().await?;
+        self.release(Vec::new()).await?;
+        Ok(())
+    }
+
+    /// Waits until the jobs have split what was rolled, and lets them change the manifests of these
+    /// partitions no more. Returns those of which objects hold all.
+    async fn release(
+        &self,
+        partitions: Vec<Arc<Partition>>,
+    ) -> Result<Vec<Arc<Partition>>, StartError> {
+        let closed = || LaneError::Closed(self.incarnation);
+        let (done, released) = oneshot::channel();
+        self.jobs.send(JobMessage::Release(partitions, done)).map_err(|_| closed())?;
+        Ok(released.await.map_err(|_| closed())?)
+    }
+
     /// Takes no more batches, and waits until objects hold all that was taken. Returns the
     /// partitions of which that is so.
     async fn drain(&self, open: &[Arc<Partition>]) -> Result<Vec<Arc<Partition>>, StartError> {
@@ -68,9 +103,7 @@ impl Engine {
             partition.durable(end).await.map_err(|_| closed())?;
         }
         self.lane.roll().await?;
-        let (done, released) = oneshot::channel();
-        self.jobs.send(JobMessage::Release(open.to_vec(), done)).map_err(|_| closed())?;
-        Ok(released.await.map_err(|_| closed())?)
+        self.release(open.to_vec()).await
     }
 
     fn unload_groups(&self, partitions: &[Arc<Partition>]) {

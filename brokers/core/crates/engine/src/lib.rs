@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kafka_protocol::ResponseError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use freshet_configs::BrokerConfig;
@@ -29,6 +29,7 @@ use freshet_storage::usage::EgressMeter;
 use freshet_telemetry::Metrics;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_world::env::Environment;
+use freshet_world::watch;
 
 mod adoption;
 pub mod configs;
@@ -175,8 +176,10 @@ pub struct Engine {
     /// Counts the bytes that were handed to each client, for the bill.
     pub egress: Arc<EgressMeter>,
     keeper: Arc<TopicKeeper>,
-    /// Held by the adoption or hand-over that goes on.
+    /// Held by what changes which partitions are led: an adoption, or the end of a hand-over.
     adopting: tokio::sync::Mutex<()>,
+    /// Held by the hand-over that goes on.
+    handing: tokio::sync::Mutex<()>,
     fence: Fence,
     term: watch::Sender<Option<Term>>,
     freshness: Arc<Freshness>,

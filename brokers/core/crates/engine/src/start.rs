@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
@@ -45,6 +45,7 @@ use freshet_storage::payers::PayerRules;
 use freshet_storage::usage::EgressMeter;
 use freshet_world::env::Environment;
 use freshet_world::env::store::ObjectStore;
+use freshet_world::watch;
 
 impl Engine {
     /// Starts a new incarnation: takes over what earlier incarnations led, then serves it. The
@@ -117,6 +118,7 @@ impl Engine {
             cluster_id: record.cluster_id,
             keeper,
             adopting: tokio::sync::Mutex::default(),
+            handing: tokio::sync::Mutex::default(),
             node_id: i32::try_from(settings.slot).expect("slots are few"),
             incarnation: taken.claim.incarnation,
             environment,

@@ -207,7 +207,8 @@ impl Claimant<'_> {
             return Ok(BTreeSet::new());
         }
         let slots = self.metadata.slots().await?;
-        let others = slots.into_iter().filter(|(slot, _)| *slot != self.slot && *slot < self.scale);
+        // Also in slots beyond the scale: they are about to stop, and hand over what they lead.
+        let others = slots.into_iter().filter(|(slot, _)| *slot != self.slot);
         let holders: BTreeSet<_> = others.map(|(_, holder)| holder).collect();
         let peers = known.iter().filter(|(incarnation, Stored { record, .. })| {
             let is_later = **incarnation > me && record.slot != self.slot;
@@ -252,14 +253,33 @@ impl Claimant<'_> {
                 lanes.insert(*incarnation, end);
             }
         }
-        let unknown: BTreeSet<Incarnation> = on_storage
+        let unregistered = on_storage
             .into_iter()
-            .filter(|incarnation| *incarnation < me && !known.contains_key(incarnation))
-            .collect();
+            .filter(|incarnation| *incarnation < me && !known.contains_key(incarnation));
+        let mut unknown = BTreeSet::new();
+        for incarnation in unregistered {
+            // Among several brokers another one may be starting: it registers before it claims the
+            // token, and nothing is written without that.
+            if self.scale <= 1
+                || self.has_token(incarnation).await?
+                    && !self.metadata.incarnations().await?.contains_key(&incarnation)
+            {
+                unknown.insert(incarnation);
+            }
+        }
         for incarnation in &unknown {
             lanes.insert(*incarnation, self.end_on_storage(guard, *incarnation).await?);
         }
         Ok((lanes, unknown))
+    }
+
+    async fn has_token(&self, incarnation: Incarnation) -> Result<bool, StartError> {
+        let owner = LanePaths::new(self.cluster, incarnation).owner();
+        match self.environment.disk.open(&owner).await {
+            Ok(_) => Ok(true),
+            Err(DiskError::NotFound(_)) => Ok(false),
+            Err(error) => Err(LaneError::from(error).into()),
+        }
     }
 
     /// Records in the metadata store the lanes that it did not know, with their ends. This is done

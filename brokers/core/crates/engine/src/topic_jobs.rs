@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use freshet_metadata::cluster::{ClusterError, ClusterMetadata, Fence, Term};
 use freshet_metadata::view::MetadataView;
 use freshet_storage::rules::{Rule, Rules};
 use freshet_world::env::Clock;
+use freshet_world::watch;
 
 /// How often the deleted topics are compared with the clock. They can be restored for days, so a
 /// minute more makes no difference.

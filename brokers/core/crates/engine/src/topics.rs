@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::StartError;
@@ -32,6 +32,7 @@ use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{Epoch, Incarnation, PartitionId, TopicId};
 use freshet_world::env::Clock;
 use freshet_world::env::store::ObjectStore;
+use freshet_world::watch;
 
 /// How long [`Extents::trim`] waits for the image to show what its own broker wrote. It is
 /// usually there within milliseconds; after this time the trim fails and is tried again.
@@ -375,9 +376,9 @@ fn ends_of(
 
 #[async_trait]
 impl Remains for TopicKeeper {
-    async fn live(&self) -> Result<BTreeSet<Incarnation>, String> {
-        let live = self.metadata.live_incarnations().await.map_err(|error| error.to_string())?;
-        Ok(live.into_keys().collect())
+    async fn unended(&self) -> Result<BTreeSet<Incarnation>, String> {
+        let unended = self.metadata.unended_incarnations().await;
+        Ok(unended.map_err(|error| error.to_string())?.into_keys().collect())
     }
 
     fn ended(&self) -> BTreeMap<Incarnation, i64> {

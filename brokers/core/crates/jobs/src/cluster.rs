@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::garbage::{Garbage, Remains};
 use super::sweep::Sweeper;
 use super::{JobContext, JobSettings, TopicFacts, report_outcome, ticks};
 use freshet_metadata::cluster::Term;
+use freshet_world::watch;
 
 /// The jobs of the cluster: sweeping the object store, and removing what ended incarnations left.
 pub struct ClusterJobs {

@@ -30,9 +30,9 @@ pub const DELETED_TOPIC_KEPT_MS: i64 = 40 * 24 * 3_600_000;
 /// What the metadata store knows of ended incarnations and deleted topics, and how it forgets them.
 #[async_trait]
 pub trait Remains: Send + Sync {
-    /// The incarnations that may still write, as the metadata store has them now. The error is a
-    /// message for the log.
-    async fn live(&self) -> Result<BTreeSet<Incarnation>, String>;
+    /// The incarnations of which the metadata store has no end now. Also what a fenced one made
+    /// may count, until its lane is sealed. The error is a message for the log.
+    async fn unended(&self) -> Result<BTreeSet<Incarnation>, String>;
 
     /// The incarnations that have ended and that no partition's extent names. Each comes with a
     /// time in ms since 1970 at which it had certainly ended.

@@ -53,15 +53,16 @@ impl Sweeper {
         // Taken before any manifest is read: an object that is named between the two is then kept
         // by this list or by its manifest.
         let kept = context.unnamed_objects();
-        // Before any object is listed: what an incarnation makes that registers later is seen in
-        // the next round to be of a live one.
-        let live = match term {
-            Some(_) => remains.live().await.map_err(JobError::Metadata)?,
+        // Before any manifest is read: those that count of ended incarnations are all there. And
+        // before any object is listed: what an incarnation makes that registers later is seen in
+        // the next round to be of one that has not ended.
+        let unended = match term {
+            Some(_) => remains.unended().await.map_err(JobError::Metadata)?,
             None => BTreeSet::new(),
         };
         let mut survey = survey_manifests(context, topics, term).await?;
         survey.named.extend(kept);
-        let mut unnamed = unnamed_objects(context, term, &live, &survey).await?;
+        let mut unnamed = unnamed_objects(context, term, &unended, &survey).await?;
         unnamed.extend(survey.superseded);
         let twice: Vec<String> = self.unnamed.intersection(&unnamed).cloned().collect();
         self.unnamed = unnamed;
@@ -206,12 +207,12 @@ fn name_objects(named: &mut BTreeSet<ObjectRef>, manifest: &Manifest) {
 async fn unnamed_objects(
     context: &JobContext,
     term: Option<Term>,
-    live: &BTreeSet<Incarnation>,
+    unended: &BTreeSet<Incarnation>,
     survey: &Survey,
 ) -> Result<BTreeSet<String>, JobError> {
     let own = context.incarnation;
     let rules = context.sources.rules;
-    let has_ended = |incarnation| incarnation < own && !live.contains(&incarnation);
+    let has_ended = |incarnation| incarnation < own && !unended.contains(&incarnation);
     let checks = rules.hold(Rule::CheckBeforeDelete) && rules.hold(Rule::SweepTheEnded);
     let mut unnamed = BTreeSet::new();
     for folder in context.store.list(&ObjectRef::root(&context.cluster)).await? {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use freshet_metadata::cluster::{ClusterMetadata, Fence};
@@ -14,6 +13,7 @@ use freshet_metadata::schema::IncarnationState;
 use freshet_metadata::view::MetadataView;
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::{Network, Stream};
+use freshet_world::watch;
 
 use crate::channel::{self, Channel, ChannelError, ChannelKey, within};
 use crate::{Duties, Times};

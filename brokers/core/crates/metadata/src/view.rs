@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
 
 use super::image::Builder;
 pub use super::image::{
@@ -13,6 +12,7 @@ pub use super::image::{
 };
 use super::schema::TrafficLimit;
 use super::store::{MetadataError, MetadataStore, Page, Watch};
+use freshet_world::watch;
 
 /// The first pause between attempts to reach a store that is away; each one is twice as long, up to
 /// the maximum.

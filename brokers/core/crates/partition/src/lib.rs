@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use kafka_protocol::ResponseError;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use freshet_storage::cache::ahead::Followers;
 use freshet_storage::cache::blocks::BlockCache;
@@ -39,6 +39,7 @@ mod tenure;
 mod times;
 pub mod timestamps;
 
+use freshet_world::watch;
 use producers::KnownProducers;
 pub use producers::ProducerCount;
 use read_faults::ReadFaults;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
 
 use super::producers::KnownProducers;
 use super::tenure::{Access, Tenure};
@@ -14,6 +13,7 @@ use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::LaneSpot;
 use freshet_storage::state::producers::WrittenBatch;
 use freshet_wire::ids::{Epoch, PartitionId};
+use freshet_world::watch;
 
 /// A batch of the partition in a lane that its extents name.
 #[derive(Debug, Clone, Copy)]

@@ -39,8 +39,14 @@ pub(crate) struct TakesPart {
 impl TakesPart {
     /// Has the cluster's other brokers take over what this one leads, if there are any.
     pub(crate) async fn leave(&self) {
-        if self.engine.has_peers() {
-            self.member.leave().await;
+        if !self.engine.has_peers() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            // Others have taken over already.
+            _ = self.engine.liveness.ended() => {}
+            () = self.member.leave() => {}
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Whether an incarnation may still act. Once it has stood down it never may again: only a new
 //! incarnation can.
 
+use freshet_world::watch;
 use std::sync::Arc;
-
-use tokio::sync::watch;
 
 /// Shared by everything that acts for one incarnation.
 #[derive(Debug, Clone)]

@@ -5,3 +5,4 @@ pub mod invariants;
 pub mod kinds;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+pub mod watch;

@@ -261,6 +261,18 @@ async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
 }
 
 #[tokio::test]
+async fn brokers_that_start_at_once_do_not_end_each_other() {
+    let brokers = Brokers::new().await;
+    for _ in 0..20 {
+        let (first, second, third) =
+            tokio::join!(brokers.start(0), brokers.start(1), brokers.start(2));
+        for engine in [&first, &second, &third] {
+            assert_eq!(engine.fresh().await, Ok(()), "{:?}", engine.liveness.reason());
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_handed_a_coordinator_over_answers_for_its_groups_no_more() {
     let brokers = Brokers::new().await;
     let (first, second) = (brokers.start(0).await, brokers.start(1).await);

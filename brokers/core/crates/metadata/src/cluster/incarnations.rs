@@ -170,15 +170,17 @@ impl ClusterMetadata {
         Ok(incarnations)
     }
 
-    /// The incarnations that may write.
+    /// The incarnations that may write, or that were fenced and whose end is not known yet: what
+    /// these wrote to their lanes may still count.
     ///
     /// # Errors
     /// [`ClusterError::Store`] and [`ClusterError::Record`].
-    pub async fn live_incarnations(
+    pub async fn unended_incarnations(
         &self,
     ) -> Result<BTreeMap<Incarnation, Stored<IncarnationRecord>>, ClusterError> {
         let mut incarnations = self.incarnations().await?;
-        incarnations.retain(|_, stored| stored.record.state == IncarnationState::Live);
+        let has_ended = [IncarnationState::Sealed, IncarnationState::Closed];
+        incarnations.retain(|_, stored| !has_ended.contains(&stored.record.state));
         Ok(incarnations)
     }
 

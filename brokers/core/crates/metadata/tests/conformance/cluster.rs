@@ -87,7 +87,7 @@ async fn incarnation_is_registered_once() {
         metadata.register_incarnation(fence.incarnation, 1, "other", BrokerPlace::default()).await,
         Err(ClusterError::IncarnationTaken(fence.incarnation))
     );
-    let live = metadata.live_incarnations().await.unwrap();
+    let live = metadata.unended_incarnations().await.unwrap();
     let stored = &live[&fence.incarnation];
     assert_eq!((stored.revision, stored.record.host.as_str()), (fence.revision, "host"));
 }
@@ -143,8 +143,8 @@ async fn way_of_an_incarnation_leads_over_the_fence_to_the_seal() {
     }
     let removal = metadata.remove_incarnation(Some(new), old.incarnation).await;
     assert_eq!(removal, Err(ClusterError::NotEnded(old.incarnation)));
-    let live = metadata.live_incarnations().await.unwrap();
-    assert_eq!(live.keys().collect::<Vec<_>>(), [&new.incarnation]);
+    let unended = metadata.unended_incarnations().await.unwrap();
+    assert_eq!(unended.keys().collect::<Vec<_>>(), [&old.incarnation, &new.incarnation]);
     // The first end stands.
     for proposed in [end(1), end(2)] {
         let stands = metadata.seal_incarnation(Some(new), old.incarnation, proposed).await;
