@@ -21,6 +21,9 @@ pub const ITERATIONS_MIN: u32 = 4096;
 pub const ITERATIONS_MAX: u32 = 16384;
 /// The bytes of salt in a credential that is created here.
 pub const SALT_BYTES: usize = 16;
+/// The longest salt that a client may choose, in bytes. It is sent to whoever names the user, who
+/// has not authenticated yet. Clients choose some 20 to 30.
+pub const SALT_BYTES_MAX: usize = 128;
 
 /// Why a credential cannot be created. Kafka's error code for all of them is
 /// UNACCEPTABLE_CREDENTIAL.
@@ -35,6 +38,9 @@ pub enum CredentialError {
     /// The password, the salted password or the salt is empty.
     #[error("{0} must not be empty")]
     Empty(&'static str),
+    /// A salt of more than [`SALT_BYTES_MAX`].
+    #[error("Salt must have at most {SALT_BYTES_MAX} bytes")]
+    SaltTooLong,
     /// A salted password that is not as long as the hash of its mechanism.
     #[error("Salted password must have {0} bytes")]
     SaltedPasswordLength(usize),
@@ -165,8 +171,8 @@ impl ScramCredential {
     /// carries.
     ///
     /// # Errors
-    /// [`CredentialError`] where the iterations are out of bounds, the salt is empty, or the salted
-    /// password is not as long as the hash.
+    /// [`CredentialError`] where the iterations are out of bounds, the salt is empty or too
+    /// long, or the salted password is not as long as the hash.
     pub fn from_salted_password(
         salted_password: &[u8],
         mechanism: ScramMechanism,
@@ -176,6 +182,9 @@ impl ScramCredential {
         check_iterations(iterations)?;
         if salt.is_empty() {
             return Err(CredentialError::Empty("Salt"));
+        }
+        if salt.len() > SALT_BYTES_MAX {
+            return Err(CredentialError::SaltTooLong);
         }
         if salted_password.len() != mechanism.hash_bytes() {
             return Err(CredentialError::SaltedPasswordLength(mechanism.hash_bytes()));
@@ -201,7 +210,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Decodes a stored credential; `None` where it is damaged.
+    /// Decodes a stored credential; `None` where it is damaged, or has a salt that an earlier
+    /// release took and that is too long.
     fn decode(credential: &ScramCredential, mechanism: ScramMechanism) -> Option<Self> {
         let keys = Self {
             salt: STANDARD.decode(&credential.salt).ok()?,
@@ -211,7 +221,7 @@ impl Keys {
             genuine: true,
         };
         let sound = check_iterations(keys.iterations).is_ok()
-            && !keys.salt.is_empty()
+            && (1..=SALT_BYTES_MAX).contains(&keys.salt.len())
             && keys.stored_key.len() == mechanism.hash_bytes()
             && keys.server_key.len() == mechanism.hash_bytes();
         sound.then_some(keys)
@@ -324,7 +334,12 @@ mod tests {
         };
         assert_eq!(salted(&[1; 32], b"s"), Err(CredentialError::SaltedPasswordLength(64)));
         assert_eq!(salted(&[1; 64], b""), Err(CredentialError::Empty("Salt")));
-        assert!(salted(&[1; 64], b"s").is_ok());
+        assert_eq!(salted(&[1; 64], &[1; 129]), Err(CredentialError::SaltTooLong));
+        assert!(salted(&[1; 64], &[1; 128]).is_ok());
+        // As earlier releases took it: it logs nobody in, and is not sent to whoever asks.
+        let long = STANDARD.encode([1; 129]);
+        let kept = ScramCredential { salt: long, ..salted(&[1; 64], b"s").unwrap() };
+        assert!(Keys::decode(&kept, ScramMechanism::Sha512).is_none());
     }
 
     #[test]

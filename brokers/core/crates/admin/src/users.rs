@@ -87,7 +87,9 @@ fn unknown_mechanism() -> AdminError {
 fn invalid_password(error: &CredentialError) -> AdminError {
     let field = match error {
         CredentialError::TooFewIterations | CredentialError::TooManyIterations => "iterations",
-        CredentialError::Empty(_) | CredentialError::SaltedPasswordLength(_) => "password",
+        CredentialError::Empty(_)
+        | CredentialError::SaltTooLong
+        | CredentialError::SaltedPasswordLength(_) => "password",
     };
     AdminError::invalid(field, error.to_string())
 }
