@@ -11,7 +11,9 @@ use super::groups::{self, OFFSETS_TOPIC};
 use super::{Engine, RETRY_AFTER, StartError};
 use freshet_jobs::JobMessage;
 use freshet_metadata::cluster::{ClusterError, PartitionUpdate};
-use freshet_metadata::schema::{IncarnationState, ManifestName, PartitionRecord, Stored};
+use freshet_metadata::schema::{
+    IncarnationRecord, IncarnationState, ManifestName, PartitionRecord, Stored,
+};
 use freshet_partition::Partition;
 use freshet_storage::lane::LaneError;
 use freshet_storage::names::ManifestRef;
@@ -52,6 +54,8 @@ impl Engine {
             return Ok(Vec::new());
         };
         caught_up?;
+        // Before they take no more batches: a metadata store that is away would keep them so.
+        self.live(successor).await?;
         // Storage may fail meanwhile; then they go on to take batches.
         let drained = timeout(DRAIN_MAX, self.drain(&open)).await;
         let drained = drained.unwrap_or_else(|_| Ok(Vec::new()));
@@ -72,6 +76,17 @@ impl Engine {
         }
         drained?;
         outcome
+    }
+
+    /// The record of an incarnation that lives, as the metadata store has it now.
+    async fn live(
+        &self,
+        incarnation: Incarnation,
+    ) -> Result<Stored<IncarnationRecord>, ClusterError> {
+        let mut known = self.metadata.incarnations().await?;
+        let live = known.remove(&incarnation);
+        let live = live.filter(|stored| stored.record.state == IncarnationState::Live);
+        live.ok_or(ClusterError::Fenced(incarnation))
     }
 
     /// Waits until objects hold all that was taken before.
@@ -119,9 +134,7 @@ impl Engine {
         drained: &[Arc<Partition>],
         successor: Incarnation,
     ) -> Result<Vec<PartitionId>, StartError> {
-        let known = self.metadata.incarnations().await?;
-        let live = known.get(&successor).filter(|it| it.record.state == IncarnationState::Live);
-        let live = live.ok_or(ClusterError::Fenced(successor))?;
+        let live = self.live(successor).await?;
         let mut updates = Vec::with_capacity(drained.len());
         for partition in drained {
             // Before the successor can lead it, nobody learns here where it ends.
@@ -142,7 +155,7 @@ impl Engine {
             let update = PartitionUpdate::hand_over(partition.id(), &stored, record);
             updates.push(update.map_err(ClusterError::from)?);
         }
-        let changed = self.metadata.hand_over(self.fence, (successor, live), updates).await?;
+        let changed = self.metadata.hand_over(self.fence, (successor, &live), updates).await?;
         // Not before the image shows it: the topic keeper would open what it believes to lead.
         self.view
             .wait_for(changed.revision)

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kafka_protocol::ResponseError;
 
+use crate::tenure::Tenure;
 use crate::{Partition, Staged};
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::rules::Rule;
@@ -137,7 +138,12 @@ impl Partition {
         if !header.has_producer_id() {
             return None;
         }
-        match self.state.lock().producers.judge(header) {
+        let state = self.state.lock();
+        if state.tenure != Tenure::Leads {
+            // Its successor judges: one that follows a batch which was refused is not out of order.
+            return Some(Err(ResponseError::NotLeaderOrFollower));
+        }
+        match state.producers.judge(header) {
             Ok(Verdict::Append) => None,
             Ok(Verdict::Duplicate(known)) => Some(Ok(self.duplicate_of(&known))),
             Err(error) => Some(Err(error)),

@@ -45,7 +45,9 @@ impl KafkaLinks {
             return refused("a super user");
         }
         let slot = usize::try_from(self.broker.engine.node_id).unwrap_or(usize::MAX);
-        let address = client.advertised.get(slot).and_then(|address| split_address(address));
+        // A cluster with one port for all of its brokers names the first one.
+        let address = client.advertised.get(slot).or(client.advertised.first());
+        let address = address.and_then(|address| split_address(address));
         let Some((host, port)) = address else {
             return refused("no address of this broker");
         };

@@ -11,7 +11,7 @@ use freshet_metadata::cluster::{ClusterError, NewTopic};
 use freshet_metadata::names::OFFSETS_TOPIC;
 use freshet_partition::Partition;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
-use freshet_wire::records::{BatchBuilder, ValidatedBatch};
+use freshet_wire::records::{BatchBuilder, BatchHeader, ValidatedBatch};
 use kafka_protocol::ResponseError;
 
 use crate::fixture::{Cluster, append, create_topic, open, read_all};
@@ -236,6 +236,10 @@ async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
     let late = ValidatedBatch::trusted(batch(0, 10).build()).unwrap();
     let refused = old.stage(&first.lane, late, &"User:alice".into(), 0).unwrap_err();
     assert_eq!(refused, ResponseError::NotLeaderOrFollower);
+    // So is the batch behind it, which is out of order only because of that.
+    let next = BatchHeader::parse(&batch(0, 11).build()).unwrap();
+    let foreseen = old.foresee(&next).unwrap().unwrap_err();
+    assert_eq!(foreseen, ResponseError::NotLeaderOrFollower);
     for index in 0..3 {
         // The first of these is a retry, which the successor knows.
         let begun = if index == 2 { 0 } else { 9 };
