@@ -128,10 +128,16 @@ def test_the_page_has_what_gateways_and_brokers_report(served, topic):
         assert {name: page.get(name) for name in reported} == reported
 
 
+def names_of(spec):
+    """The cluster's name, and those of its nodes, of which clients see three at least."""
+    nodes = [f"b{slot}-{spec.host}.{DOMAIN}" for slot in range(3)]
+    return [f"{spec.host}.{DOMAIN}", *nodes]
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_tls_by_name(served, topic, tmp_path, library):
     _, spec, _, gateway = served
-    names = [f"{spec.host}.{DOMAIN}", f"b0-{spec.host}.{DOMAIN}"]
+    names = names_of(spec)
     bootstrap = f"{names[0]}:{gateway.tls_port}"
     module = [sys.executable, "-m", "tests.gateway.tls_client", library]
     command = ["env", "-C", str(ROOT), *module, bootstrap, str(gateway.authority), topic]
@@ -142,7 +148,7 @@ def test_tls_by_name(served, topic, tmp_path, library):
 
 def test_tls_with_kcat_and_plain(served, topic, tmp_path):
     _, spec, _, gateway = served
-    names = [f"{spec.host}.{DOMAIN}", f"b0-{spec.host}.{DOMAIN}"]
+    names = names_of(spec)
     settings = {
         **login(spec, "PLAIN"),
         "bootstrap.servers": f"{names[0]}:{gateway.tls_port}",

@@ -50,8 +50,9 @@ def walk(address: str, authority: Path, folder: Path, say: Callable[[str], None]
         "sasl.password": credential.password,
     }
     host = bootstrap.partition(":")[0]
+    names = [host, *(f"b{slot}-{host}" for slot in range(3))]
     command = [sys.executable, "-m", "tests.kubernetes.demo.client"]
-    done = run_with_names(folder, [host, f"b0-{host}"], command, given=json.dumps(given).encode())
+    done = run_with_names(folder, names, command, given=json.dumps(given).encode())
     assert done.returncode == 0, done.stderr.decode()
     say(done.stdout.decode().strip())
     return Walked(cluster_id, bootstrap, credential.username, credential.password)

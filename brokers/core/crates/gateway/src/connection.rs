@@ -12,10 +12,10 @@ use super::Gateway;
 use super::balancers::{HeaderError, read_header};
 use super::limits::{Full, Place};
 use super::login::{Login, LoginError};
+use super::places::Target;
 use super::pump::{Ended, Flow, Signals, pump};
 use super::reach::{Reached, Unreached};
 use super::tls::Decrypted;
-use super::view::Target;
 use freshet_access::principal::Principal;
 use freshet_link::{LinkedClient, ListenerKind};
 use freshet_wire::text::encode_hex;
@@ -206,6 +206,7 @@ impl Gateway {
             principal = authenticating => principal??,
         };
         let session = self.sessions.register(&target.cluster, principal.name());
+        self.watches.want(&target.cluster);
         let client = self.linked_client(&target, principal, &entry, kind);
         let Entry { mut stream, place: _place, .. } = entry;
         let mut early = vec![0; EARLY_BYTES];
@@ -215,7 +216,7 @@ impl Gateway {
             () = self.drain.cancelled() => return Ok(Ended::Stopping),
             held = self.hold(stream.as_mut(), &mut early, &target, &client) => held?,
         };
-        session.linked(&reached.link);
+        session.linked(target.slot, reached.place, &self.view.borrow().brokers(&target.cluster));
         early.truncate(read);
         early.shrink_to_fit();
         let flow = Flow {

@@ -22,11 +22,13 @@ mod bucket;
 mod buffers;
 mod connection;
 mod frames;
+mod incarnations;
 mod kinds;
 mod limits;
 mod listeners;
 mod login;
 mod metrics;
+mod places;
 mod process;
 mod pump;
 mod reach;
@@ -47,6 +49,7 @@ mod turns;
 mod users;
 mod view;
 mod wake;
+mod watches;
 
 pub use process::{GatewayError, GatewayProcess};
 pub use secret::CellSecret;
@@ -63,6 +66,7 @@ use turns::{TurnLimits, Turns};
 use users::Users;
 use view::{CellView, Follower, Names, check_usable};
 use wake::Wakes;
+use watches::Watches;
 
 /// Users that are looked up in the metadata store at a time. Others of a cluster wait for theirs,
 /// so that who names many users of one cluster does not delay the clients of another.
@@ -85,6 +89,8 @@ struct Gateway {
     randomness: Arc<dyn Randomness>,
     cell_secret: CellSecret,
     names: Names,
+    /// The zone that it runs in; empty where nobody said.
+    zone: String,
     mechanisms: Vec<Mechanism>,
     authentication_time: Duration,
     unauthenticated_bytes_max: usize,
@@ -93,6 +99,8 @@ struct Gateway {
     users: Users,
     sessions: Arc<Sessions>,
     wakes: Wakes,
+    /// The clusters whose brokers it watches.
+    watches: Watches,
     metrics: Arc<GatewayMetrics>,
     /// Networks of balancers, which say where their clients come from.
     balancers: Balancers,
@@ -126,6 +134,9 @@ impl Gateway {
         let metrics = Arc::new(GatewayMetrics::default());
         let (follower, watch) = Follower::start(cell.clone(), Arc::clone(&metrics)).await?;
         let limits = &settings.limits;
+        let sessions = Arc::<Sessions>::default();
+        let (watches, watcher) =
+            Watches::new(Arc::clone(&world.store), Arc::clone(&sessions), follower.sender());
         let gateway = Arc::new(Self {
             view: follower.subscribe(),
             network: world.network,
@@ -133,14 +144,16 @@ impl Gateway {
             randomness: world.randomness,
             cell_secret,
             names,
+            zone: settings.cell.zone.clone(),
             mechanisms: settings.mechanisms(),
             authentication_time: settings.authentication_time(),
             unauthenticated_bytes_max: limits.unauthenticated_bytes_max,
             hold_time: Duration::from_millis(settings.wake.hold_ms),
             gate: Gate::new(settings.gate()),
             users: Users::new(world.store),
-            sessions: Arc::default(),
+            sessions,
             wakes: Wakes::new(cell, world.clock, Arc::clone(&metrics)),
+            watches,
             metrics,
             balancers: settings.balancers(),
             look_ups: Turns::new(LOOK_UPS),
@@ -161,6 +174,7 @@ impl Gateway {
         let background = async move {
             tokio::join!(
                 follower.follow(watch),
+                watcher.run(),
                 usable.end_unusable(),
                 present.end_removed_users(users_interval),
             );
@@ -168,8 +182,9 @@ impl Gateway {
         Ok((gateway, background))
     }
 
-    /// Ends connections to clusters that may not be used any more, and to brokers that others have
-    /// replaced, as soon as that is known: a pod that is lost with its node never closes them.
+    /// Ends connections to clusters that may not be used any more, and to brokers that have ended
+    /// or that others have replaced, as soon as that is known: a pod that is lost with its node
+    /// never closes them.
     async fn end_unusable(self: Arc<Self>) {
         let mut changes = self.view.clone();
         let mut known = changes.borrow_and_update().clone();
@@ -179,8 +194,8 @@ impl Gateway {
                 let (ended, reason) = if let Err(reason) = check_usable(view.spec(&cluster)) {
                     (self.sessions.end_all(&cluster), reason)
                 } else {
-                    let Some(links) = view.links(&cluster) else { continue };
-                    (self.sessions.end_elsewhere(&cluster, &links), "their broker was replaced")
+                    let ended = self.sessions.end_misplaced(&cluster, &view.brokers(&cluster));
+                    (ended, "another broker has to serve them")
                 };
                 if ended > 0 {
                     tracing::info!(%cluster, ended, reason, "ended connections of a cluster");

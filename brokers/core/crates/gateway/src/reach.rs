@@ -1,6 +1,7 @@
 //! Linking a client that has authenticated to its broker, whatever the cluster is doing: it may be
 //! asleep, starting, or restarted at this moment.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Gateway;
-use super::view::{CellView, Target, check_usable};
+use super::places::{Preference, ServingBroker, Target};
+use super::view::{CellView, check_usable};
 use freshet_link::{LinkError, LinkedClient};
 use freshet_world::env::Stream;
 
 /// How long connecting and the handshake may take.
 const LINK_TIME: Duration = Duration::from_secs(3);
-/// The first wait until a broker that refused is tried again. Each one is twice as long.
+/// How long they may take where another broker was not tried yet.
+const LINK_TIME_BEFORE_OTHERS: Duration = Duration::from_secs(1);
+/// The first wait until brokers that refused are tried again. Each one is twice as long.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// The longest of these waits.
 const RETRY_MAX: Duration = Duration::from_millis(160);
-/// Where a broker that should run cannot be reached for this long, a wake is requested, too.
+/// Where brokers that should run cannot be reached for this long, a wake is requested, too.
 const UNREACHED_TIME: Duration = Duration::from_secs(2);
 
 /// Why a client's broker was not reached.
@@ -34,8 +38,42 @@ pub(super) enum Unreached {
 /// A link to a broker.
 pub(super) struct Reached {
     pub stream: Box<dyn Stream>,
-    /// Where the broker takes links.
-    pub link: String,
+    pub place: ServingBroker,
+}
+
+/// The brokers that a client may be linked to, and which of them were tried.
+struct Round {
+    /// Whether the keeper says that the cluster has brokers.
+    listed: bool,
+    places: Vec<ServingBroker>,
+    /// Where brokers of these did not take a link.
+    failed: BTreeSet<String>,
+    /// Whether all were tried once before.
+    is_repeated: bool,
+    /// How long to wait before all are tried again.
+    pause: Duration,
+}
+
+impl Round {
+    fn new(listed: bool, places: Vec<ServingBroker>) -> Self {
+        let (failed, pause) = (BTreeSet::new(), RETRY_FIRST);
+        Self { listed, places, failed, is_repeated: false, pause }
+    }
+
+    /// The next broker to try, and for how long; `None` where all were tried.
+    fn next(&self) -> Option<(&ServingBroker, Duration)> {
+        let mut untried = self.places.iter().filter(|place| !self.failed.contains(&place.link));
+        let place = untried.next()?;
+        // One that does not answer must not keep a client from those that do.
+        let hurries = !self.is_repeated && untried.next().is_some();
+        Some((place, if hurries { LINK_TIME_BEFORE_OTHERS } else { LINK_TIME }))
+    }
+
+    fn repeat(&mut self) {
+        self.failed.clear();
+        self.is_repeated = true;
+        self.pause = (self.pause * 2).min(RETRY_MAX);
+    }
 }
 
 impl Gateway {
@@ -69,43 +107,62 @@ impl Gateway {
     ) -> Result<Reached, Unreached> {
         let mut changes = self.view.clone();
         let began = Instant::now();
-        let mut pause = RETRY_FIRST;
+        let preference = Preference { zone: &self.zone, spread: self.randomness.next_u64() };
+        let mut round = Round::new(false, Vec::new());
         let mut asking = pin!(self.keep_asking(&target.cluster, &client.connection));
         loop {
             let view = changes.borrow_and_update().clone();
             check_usable(view.spec(&target.cluster)).map_err(Unreached::NotUsable)?;
-            let link = view.link_of(target);
-            if let Some(address) = &link {
+            let brokers = view.brokers(&target.cluster);
+            let (listed, places) = (brokers.are_listed(), brokers.places(target.slot, &preference));
+            if (round.listed, &round.places) != (listed, &places) {
+                round = Round::new(listed, places);
+            }
+            let is_offered = |view: &CellView, place: &ServingBroker| {
+                let places = view.brokers(&target.cluster).places(target.slot, &preference);
+                check_usable(view.spec(&target.cluster)).is_ok()
+                    && places.iter().any(|now| place.is(now))
+            };
+            let is_other = |view: &CellView| {
+                let brokers = view.brokers(&target.cluster);
+                check_usable(view.spec(&target.cluster)).is_err()
+                    || brokers.are_listed() != round.listed
+                    || brokers.places(target.slot, &preference) != round.places
+            };
+            if let Some((place, limit)) = round.next() {
                 let linked = tokio::select! {
                     biased;
-                    linked = self.link(&target.cluster, address, client) => linked,
+                    linked = self.link(&target.cluster, &place.link, client, limit) => linked,
                     // A broker whose node is lost neither answers nor refuses: the attempt ends as
-                    // soon as the status says that another broker took its place.
-                    () = until_moved(&mut changes, target, address) => continue,
+                    // soon as it is known that the broker has ended, or that another is there.
+                    changed = until(&mut changes, |view| !is_offered(view, place)) => {
+                        changed?;
+                        continue;
+                    }
                 };
+                let link = place.link.clone();
                 match linked {
-                    Ok(stream) => return Ok(Reached { stream, link: address.clone() }),
+                    Ok(stream) => return Ok(Reached { stream, place: place.clone() }),
                     Err(error) => {
                         let (cluster, connection) = (&target.cluster, &client.connection);
                         tracing::debug!(
-                            %cluster, %connection, address, %error,
+                            %cluster, %connection, link, %error,
                             "the broker cannot be reached yet"
                         );
+                        round.failed.insert(link);
                     }
                 }
+                if round.next().is_some() {
+                    continue;
+                }
             }
-            let asks = link.is_none() || began.elapsed() >= UNREACHED_TIME;
+            let asks = !round.listed || began.elapsed() >= UNREACHED_TIME;
             *held |= asks;
             tokio::select! {
                 biased;
-                changed = changes.changed() => if changed.is_err() {
-                    // The task that keeps the view current has ended, because the gateway ends.
-                    return Err(Unreached::TooLate);
-                } else {
-                    pause = RETRY_FIRST;
-                },
+                changed = until(&mut changes, is_other) => changed?,
                 () = &mut asking, if asks => return Err(Unreached::TooLate),
-                () = sleep(pause), if link.is_some() => pause = (pause * 2).min(RETRY_MAX),
+                () = sleep(round.pause), if !round.places.is_empty() => round.repeat(),
                 () = sleep(UNREACHED_TIME) => {}
             }
         }
@@ -126,6 +183,7 @@ impl Gateway {
         cluster: &str,
         address: &str,
         client: &LinkedClient,
+        limit: Duration,
     ) -> Result<Box<dyn Stream>, LinkError> {
         let linking = async {
             let mut stream = self.network.connect(address).await?;
@@ -133,16 +191,18 @@ impl Gateway {
             freshet_link::open(stream.as_mut(), &secret, self.randomness.as_ref(), client).await?;
             Ok(stream)
         };
-        timeout(LINK_TIME, linking).await.unwrap_or(Err(LinkError::TooSlow))
+        timeout(limit, linking).await.unwrap_or(Err(LinkError::TooSlow))
     }
 }
 
-/// Waits until the status says that the broker takes links at another address, or at none.
-async fn until_moved(changes: &mut watch::Receiver<Arc<CellView>>, target: &Target, link: &str) {
-    while changes.borrow().link_of(target).as_deref() == Some(link) {
-        if changes.changed().await.is_err() {
-            // The view is closed because the gateway ends, which drops this attempt, too.
-            std::future::pending::<()>().await;
-        }
-    }
+/// Waits for a view.
+///
+/// # Errors
+/// The task that keeps the view current has ended, because the gateway ends.
+async fn until(
+    changes: &mut watch::Receiver<Arc<CellView>>,
+    is_there: impl Fn(&CellView) -> bool,
+) -> Result<(), Unreached> {
+    let changed = changes.wait_for(|view| is_there(view)).await;
+    changed.map(|_| ()).map_err(|_| Unreached::TooLate)
 }

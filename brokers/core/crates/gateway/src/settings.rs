@@ -44,13 +44,16 @@ pub struct CellSection {
     pub metadata: String,
     /// File of the cell's secret.
     pub secret: String,
+    /// The zone that the gateway runs in, as brokers have it in `broker.rack`; empty: unknown.
+    pub zone: String,
     /// How often the gateway checks that the users of its connections still exist.
     pub users_interval_ms: u64,
 }
 
 impl Default for CellSection {
     fn default() -> Self {
-        Self { metadata: String::new(), secret: String::new(), users_interval_ms: 2_000 }
+        let unset = String::new;
+        Self { metadata: unset(), secret: unset(), zone: unset(), users_interval_ms: 2_000 }
     }
 }
 

@@ -191,7 +191,7 @@ async fn clients_of_a_broker_whose_place_is_taken_are_closed() {
     // The keeper says the same again, and then that the cluster moves.
     cell.runs("cl_1", "127.0.0.1:7000").await;
     cell.runs("cl_2", "127.0.0.1:7009").await;
-    cell.sees(|view| view.links("cl_2").is_some()).await;
+    cell.sees(|view| view.brokers("cl_2").are_listed()).await;
     tokio::time::sleep(HOUR).await;
     let mut broker = cell.broker_at("cl_1", "127.0.0.1:7001");
     cell.runs("cl_1", "127.0.0.1:7001").await;
@@ -345,7 +345,8 @@ async fn credentials_are_those_of_the_cluster_that_the_name_says() {
     cell.runs("cl_1", "127.0.0.1:7000").await;
     let (_stream, linked) = broker.accept().await;
     assert_eq!(linked.listener, ListenerKind::SaslSsl);
-    assert_eq!(linked.advertised, ["b0-orders-1a.kafka.localhost:9443"]);
+    let names = [0, 1, 2].map(|slot| format!("b{slot}-orders-1a.kafka.localhost:9443"));
+    assert_eq!(linked.advertised, names);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,35 +13,25 @@ use freshet_metadata::MetadataError;
 use freshet_metadata::cell::{CellChange, CellError, CellMetadata, CellRecord, CellWatch};
 use freshet_metadata::schema::cell::{CellKind, ClusterSpec, ClusterStatus, Phase, SpecState};
 
+use super::incarnations::Incarnations;
 use super::metrics::GatewayMetrics;
+use super::places::{Brokers, Slot, Target};
 use super::settings::host_and_port;
 
 /// The pause after the store could not be read.
 const REST: Duration = Duration::from_secs(1);
 /// The most brokers of a cluster that get addresses; a spec with more is a mistake.
 const SLOTS_MAX: u32 = 128;
-
-/// The broker of a cluster that a client connects to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Slot {
-    /// Any broker: the client bootstraps.
-    Any,
-    /// The broker of this slot.
-    Number(u32),
-}
-
-/// The cluster and the broker that a client connects to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
-    pub cluster: Arc<str>,
-    pub slot: Slot,
-}
+/// The slots that have names in each cluster, also where it has fewer brokers.
+const SLOTS_MIN: u32 = 3;
 
 /// The clusters of a cell.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellView {
     specs: BTreeMap<Arc<str>, Arc<ClusterSpec>>,
     statuses: BTreeMap<Arc<str>, Arc<ClusterStatus>>,
+    /// The incarnations of the brokers of those clusters in which they are watched.
+    incarnations: BTreeMap<Arc<str>, Arc<Incarnations>>,
     /// Clusters by host label. `None` where several clusters claim it, since the passwords of one
     /// must not reach another.
     hosts: Arc<BTreeMap<String, Option<Arc<str>>>>,
@@ -84,25 +74,22 @@ impl CellView {
         Some(Target { cluster, slot })
     }
 
-    /// Where the target's broker takes links, if it runs.
-    pub(super) fn link_of(&self, target: &Target) -> Option<String> {
-        let status = self.statuses.get(&target.cluster)?;
-        if status.phase != Phase::Running {
-            return None;
+    /// The brokers of a cluster.
+    pub(super) fn brokers(&self, cluster: &str) -> Brokers<'_> {
+        let running = self.statuses.get(cluster).filter(|status| status.phase == Phase::Running);
+        Brokers {
+            listed: running.map_or(&[], |status| &status.brokers),
+            incarnations: self.incarnations.get(cluster).map(Arc::as_ref),
         }
-        let brokers = &status.brokers;
-        let broker = match target.slot {
-            Slot::Any => brokers.iter().min_by_key(|broker| broker.slot),
-            Slot::Number(slot) => brokers.iter().find(|broker| broker.slot == slot),
-        };
-        broker.map(|broker| broker.link.clone())
     }
 
-    /// Where all brokers of a cluster take links, if it runs.
-    pub(super) fn links(&self, cluster: &str) -> Option<BTreeSet<&str>> {
-        let status = self.statuses.get(cluster)?;
-        let links = || status.brokers.iter().map(|broker| broker.link.as_str()).collect();
-        (status.phase == Phase::Running && !status.brokers.is_empty()).then(links)
+    /// Sets what is known of the incarnations of a cluster's brokers; `None` where they are not
+    /// watched any more.
+    pub(super) fn set_incarnations(&mut self, cluster: &Arc<str>, known: Option<Incarnations>) {
+        match known {
+            Some(known) => self.incarnations.insert(Arc::clone(cluster), Arc::new(known)),
+            None => self.incarnations.remove(cluster),
+        };
     }
 
     fn runs(&self, cluster: &str) -> bool {
@@ -166,11 +153,15 @@ impl CellView {
     }
 }
 
+/// The ports of a cluster. The first is for clients that bootstrap, the others are the slots'. A
+/// cluster with a single port has slot 0 there.
 fn targets_of_ports(cluster: &Arc<str>, spec: &ClusterSpec) -> impl Iterator<Item = (u16, Target)> {
-    spec.ports.iter().zip(0..).map(|(port, slot)| {
-        let slot = if slot == 0 { Slot::Any } else { Slot::Number(slot) };
-        (*port, Target { cluster: Arc::clone(cluster), slot })
-    })
+    let first = if spec.ports.len() > 1 { Slot::Any } else { Slot::Number(0) };
+    let slots = std::iter::once(first).chain((0..).map(Slot::Number));
+    spec.ports
+        .iter()
+        .zip(slots)
+        .map(|(port, slot)| (*port, Target { cluster: Arc::clone(cluster), slot }))
 }
 
 fn claim<K, T>(claims: &mut BTreeMap<K, Option<T>>, what: K, target: T, cluster: &str)
@@ -206,11 +197,14 @@ impl Names {
     pub(super) fn advertised(&self, spec: &ClusterSpec, kind: ListenerKind) -> Vec<String> {
         match kind {
             ListenerKind::SaslPlaintext => {
-                spec.ports.iter().map(|port| host_and_port(&self.plain_host, *port)).collect()
+                let of_slots = match spec.ports.as_slice() {
+                    [_bootstrap, slots @ ..] if !slots.is_empty() => slots,
+                    ports => ports,
+                };
+                of_slots.iter().map(|port| host_and_port(&self.plain_host, *port)).collect()
             }
             ListenerKind::SaslSsl => {
-                let ports = u32::try_from(spec.ports.len()).unwrap_or(SLOTS_MAX);
-                let slots = spec.scale.max(ports).min(SLOTS_MAX);
+                let slots = spec.scale.clamp(SLOTS_MIN, SLOTS_MAX);
                 let name =
                     |slot| format!("b{slot}-{}.{}:{}", spec.host, self.domain, self.tls_port);
                 (0..slots).map(name).collect()
@@ -256,6 +250,11 @@ impl Follower {
         self.view.subscribe()
     }
 
+    /// The view, for those who add to it what they know.
+    pub(super) fn sender(&self) -> watch::Sender<Arc<CellView>> {
+        self.view.clone()
+    }
+
     /// Keeps the view current until this is dropped.
     pub(super) async fn follow(self, mut watch: CellWatch) {
         loop {
@@ -293,7 +292,10 @@ impl Follower {
         loop {
             match load_cell(&self.cell).await {
                 Ok((view, watch)) => {
-                    self.view.send_replace(Arc::new(view));
+                    self.view.send_modify(|former| {
+                        let incarnations = former.incarnations.clone();
+                        *former = Arc::new(CellView { incarnations, ..view });
+                    });
                     self.readable();
                     return watch;
                 }

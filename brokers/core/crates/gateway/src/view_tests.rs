@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::testing::Switched;
+use crate::places::Preference;
+use crate::testing::{Switched, running};
 use freshet_metadata::samples::spec;
-use freshet_metadata::schema::cell::BrokerStatus;
 
 fn view_of(specs: Vec<ClusterSpec>) -> CellView {
     let mut view = CellView::default();
@@ -22,26 +22,6 @@ fn view_of(specs: Vec<ClusterSpec>) -> CellView {
 
 fn cluster(id: &str, host: &str, ports: &[u16]) -> ClusterSpec {
     ClusterSpec { host: host.to_owned(), ports: ports.to_vec(), ..spec(id, 1) }
-}
-
-fn running(slots: &[u32]) -> ClusterStatus {
-    let broker = |slot: &u32| BrokerStatus {
-        slot: *slot,
-        link: format!("127.0.0.1:{}", 7000 + slot),
-        kafka: String::new(),
-        metrics: String::new(),
-        pid: None,
-    };
-    ClusterStatus {
-        observed_generation: 1,
-        phase: Phase::Running,
-        since_ms: 0,
-        brokers: slots.iter().map(broker).collect(),
-        connections: 0,
-        restarts: 0,
-        message: String::new(),
-        started_for: String::new(),
-    }
 }
 
 fn target(cluster: &str, slot: Slot) -> Target {
@@ -89,6 +69,7 @@ fn no_cluster_gets_what_is_meant_for_another() {
     assert_eq!(of_name("twice.kafka.localhost"), None);
     assert_eq!(view.of_port(9092), Some(target("cl_1", Slot::Any)));
     assert_eq!(view.of_port(9093), None, "two clusters claim it");
+    assert_eq!(view.of_port(9095), Some(target("cl_4", Slot::Number(0))), "its only port");
     assert_eq!(view.ports(), BTreeSet::from([9092, 9094, 9095]));
 }
 
@@ -97,43 +78,60 @@ fn a_deleted_clusters_port_is_the_clusters_that_has_it_now() {
     let deleted =
         ClusterSpec { state: SpecState::Deleted, ..cluster("cl_1", "orders", &[9092, 9093]) };
     let view = view_of(vec![deleted, cluster("cl_2", "bills", &[9092])]);
-    assert_eq!(view.of_port(9092), Some(target("cl_2", Slot::Any)));
-    assert_eq!(view.of_port(9093), Some(target("cl_1", Slot::Number(1))), "nobody else has it");
+    assert_eq!(view.of_port(9092), Some(target("cl_2", Slot::Number(0))));
+    assert_eq!(view.of_port(9093), Some(target("cl_1", Slot::Number(0))), "nobody else has it");
 }
 
 #[test]
-fn only_a_broker_that_serves_is_linked_to() {
-    let mut view = view_of(vec![cluster("cl_1", "orders", &[9092, 9093])]);
-    let link = |view: &CellView, slot| {
-        view.link_of(&Target { cluster: "cl_1".into(), slot }).unwrap_or_default()
+fn the_first_of_several_ports_is_any_brokers_and_each_further_one_a_slots() {
+    let view = view_of(vec![cluster("cl_1", "orders", &[9092, 9100, 9101, 9102])]);
+    let slots = [Slot::Any, Slot::Number(0), Slot::Number(1), Slot::Number(2)];
+    for (port, slot) in [9092, 9100, 9101, 9102].into_iter().zip(slots) {
+        assert_eq!(view.of_port(port), Some(target("cl_1", slot)));
+    }
+    assert_eq!(view.of_port(9103), None);
+}
+
+#[test]
+fn only_brokers_of_a_cluster_that_runs_are_linked_to() {
+    let mut view = view_of(vec![cluster("cl_1", "orders", &[9092])]);
+    let preference = Preference { zone: "", spread: 0 };
+    let links = |view: &CellView| {
+        let places = view.brokers("cl_1").places(Slot::Any, &preference);
+        places.into_iter().map(|place| place.link).collect::<Vec<_>>()
     };
-    assert_eq!(link(&view, Slot::Any), "");
+    assert!(links(&view).is_empty());
     let change = |status| CellChange {
         cluster: "cl_1".into(),
         revision: 1,
         record: CellRecord::Status(status),
     };
-    view.apply(vec![change(Some(running(&[1, 0])))]);
-    assert_eq!(link(&view, Slot::Any), "127.0.0.1:7000");
-    assert_eq!(link(&view, Slot::Number(1)), "127.0.0.1:7001");
-    assert_eq!(link(&view, Slot::Number(2)), "");
-    view.apply(vec![change(Some(ClusterStatus { phase: Phase::Stopping, ..running(&[0]) }))]);
-    assert_eq!(link(&view, Slot::Any), "");
-    view.apply(vec![change(Some(running(&[0]))), change(None)]);
-    assert_eq!(link(&view, Slot::Any), "");
+    let status = running(&[(1, "10.0.0.1:9091"), (0, "10.0.0.0:9091")]);
+    view.apply(vec![change(Some(status.clone()))]);
+    assert_eq!(links(&view), ["10.0.0.0:9091", "10.0.0.1:9091"]);
+    view.apply(vec![change(Some(ClusterStatus { phase: Phase::Stopping, ..status.clone() }))]);
+    assert!(links(&view).is_empty() && !view.brokers("cl_1").are_listed());
+    view.apply(vec![change(Some(status)), change(None)]);
+    assert!(links(&view).is_empty());
 }
 
 #[test]
-fn clients_get_the_names_of_the_listener_that_they_use() {
+fn clients_get_the_addresses_of_the_listener_that_they_use() {
     let names =
         Names { plain_host: "::1".into(), domain: "kafka.localhost".into(), tls_port: 9443 };
-    let spec = ClusterSpec { scale: 2, ..cluster("cl_1", "orders", &[9092, 9093, 9094]) };
+    let spec = ClusterSpec { scale: 2, ..cluster("cl_1", "orders", &[9092, 9100, 9101, 9102]) };
     let plain = names.advertised(&spec, ListenerKind::SaslPlaintext);
-    assert_eq!(plain, ["[::1]:9092", "[::1]:9093", "[::1]:9094"]);
+    assert_eq!(plain, ["[::1]:9100", "[::1]:9101", "[::1]:9102"]);
     let tls = names.advertised(&spec, ListenerKind::SaslSsl);
     assert_eq!(tls[2], "b2-orders.kafka.localhost:9443");
     assert_eq!(tls.len(), 3);
-    let huge = ClusterSpec { scale: u32::MAX, ..spec };
+    // Made by an earlier release: slot 0 alone is there without TLS.
+    let single = ClusterSpec { scale: 5, ports: vec![9092], ..spec };
+    assert_eq!(names.advertised(&single, ListenerKind::SaslPlaintext), ["[::1]:9092"]);
+    assert_eq!(names.advertised(&single, ListenerKind::SaslSsl).len(), 5);
+    let none = ClusterSpec { ports: Vec::new(), ..single };
+    assert!(names.advertised(&none, ListenerKind::SaslPlaintext).is_empty());
+    let huge = ClusterSpec { scale: u32::MAX, ..none };
     assert_eq!(names.advertised(&huge, ListenerKind::SaslSsl).len(), 128);
 }
 
@@ -153,7 +151,7 @@ async fn what_is_known_stays_while_the_store_is_down_and_follows_it_later() {
     cell.put_spec(&spec("cl_1", 1)).await.unwrap();
     let metrics = Arc::new(GatewayMetrics::default());
     let (follower, watch) = Follower::start(cell.clone(), Arc::clone(&metrics)).await.unwrap();
-    let mut view = follower.subscribe();
+    let (mut view, adding) = (follower.subscribe(), follower.sender());
     let _following = AbortOnDropHandle::new(tokio::spawn(follower.follow(watch)));
     cell.put_spec(&spec("cl_2", 1)).await.unwrap();
     view.wait_for(|view| view.spec("cl_2").is_some()).await.unwrap();
@@ -165,9 +163,13 @@ async fn what_is_known_stays_while_the_store_is_down_and_follows_it_later() {
         tokio::task::yield_now().await;
     }
     assert!(view.borrow().spec("cl_1").is_some() && view.borrow().spec("cl_2").is_some());
+    // What others add to it stays when the cell is read anew.
+    let known = Some(Incarnations::default());
+    adding.send_modify(|view| Arc::make_mut(view).set_incarnations(&"cl_2".into(), known));
     store.turn_on();
     cell.remove_cluster("cl_3").await.unwrap();
     cell.remove_cluster("cl_1").await.unwrap();
     view.wait_for(|view| view.spec("cl_1").is_none()).await.unwrap();
     assert_eq!(metrics.metadata_readable.get(), 1);
+    assert!(view.borrow().brokers("cl_2").incarnations.is_some());
 }

@@ -33,9 +33,12 @@ use freshet_metadata::schema::Stored;
 use freshet_metadata::schema::cell::{
     BrokerStatus, ClusterSpec, ClusterStatus, Phase, WakeRequest,
 };
-use freshet_metadata::schema::{Key, ScramRecord, encode};
-use freshet_metadata::store::{Entry, Page, Transaction, Watch};
+use freshet_metadata::schema::{
+    BrokerPlace, IncarnationRecord, IncarnationState, Key, ScramRecord, SealedEnd, encode,
+};
+use freshet_metadata::store::{Change, Entry, Page, Transaction, Watch};
 use freshet_metadata::{MetadataError, MetadataStore, ScopedStore, SqliteStore};
+use freshet_wire::ids::Incarnation;
 use freshet_world::env::background::ComputeThreads;
 use freshet_world::env::files;
 use freshet_world::env::{Clock, Listener, Network, Stream};
@@ -50,15 +53,32 @@ impl Clock for StoppedClock {
     }
 }
 
-/// A store in memory that can be made unavailable.
+/// A store in memory that can be made unavailable, and counts its watches.
 pub struct Switched {
     store: SqliteStore,
     off: AtomicBool,
+    no_watches: AtomicBool,
+    watches: Arc<()>,
 }
 
 impl Switched {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { store: SqliteStore::in_memory(), off: AtomicBool::new(false) })
+        Arc::new(Self {
+            store: SqliteStore::in_memory(),
+            off: AtomicBool::new(false),
+            no_watches: AtomicBool::new(false),
+            watches: Arc::default(),
+        })
+    }
+
+    /// Whether new watches are refused.
+    pub fn refuse_watches(&self, refused: bool) {
+        self.no_watches.store(refused, Ordering::Relaxed);
+    }
+
+    /// How many watches there are.
+    pub fn watches(&self) -> usize {
+        Arc::strong_count(&self.watches) - 1
     }
 
     pub fn turn_off(&self) {
@@ -101,7 +121,23 @@ impl MetadataStore for Switched {
 
     async fn watch(&self, prefix: &str, after: u64) -> Result<Box<dyn Watch>, MetadataError> {
         self.check()?;
-        self.store.watch(prefix, after).await
+        if self.no_watches.load(Ordering::Relaxed) {
+            return Err(MetadataError::Unavailable("no watches".to_owned()));
+        }
+        let watch = self.store.watch(prefix, after).await?;
+        Ok(Box::new(CountedWatch { watch, _counted: Arc::clone(&self.watches) }))
+    }
+}
+
+struct CountedWatch {
+    watch: Box<dyn Watch>,
+    _counted: Arc<()>,
+}
+
+#[async_trait]
+impl Watch for CountedWatch {
+    async fn next(&mut self) -> Result<Vec<Change>, MetadataError> {
+        self.watch.next().await
     }
 }
 
@@ -125,6 +161,65 @@ pub async fn remove_user(store: &Arc<dyn MetadataStore>, cluster: &str, user: &s
         .map(|mechanism| Key::Scram(mechanism, user.to_owned()).to_string());
     let transaction = keys.into_iter().fold(Transaction::new(), Transaction::delete);
     scoped(store, cluster).commit(transaction).await.unwrap();
+}
+
+/// A start of a broker as its cluster's metadata has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    pub incarnation: u64,
+    pub slot: u32,
+    pub link: &'a str,
+    pub zone: &'a str,
+}
+
+impl Start<'_> {
+    /// Its key and its record in a state.
+    pub fn entry(&self, state: IncarnationState) -> (String, Bytes) {
+        let has_end = matches!(state, IncarnationState::Sealed | IncarnationState::Closed);
+        let (link, zone) = (self.link.to_owned(), self.zone.to_owned());
+        let record = IncarnationRecord {
+            state,
+            slot: self.slot,
+            sealed_end: has_end.then_some(SealedEnd { file: 1, sequence: 2 }),
+            started_at_ms: 0,
+            ended_at_ms: None,
+            host: String::new(),
+            place: BrokerPlace { link, zone, ..BrokerPlace::default() },
+        };
+        (Key::Incarnation(Incarnation(self.incarnation)).to_string(), encode(&record))
+    }
+}
+
+/// Writes, in one transaction, in which states starts of a cluster's brokers are.
+pub async fn put_starts(
+    store: &Arc<dyn MetadataStore>,
+    cluster: &str,
+    starts: &[(Start<'_>, IncarnationState)],
+) {
+    let entries = starts.iter().map(|(start, state)| start.entry(*state));
+    let put = |transaction: Transaction, (key, value)| transaction.put(key, value);
+    let transaction = entries.fold(Transaction::new(), put);
+    scoped(store, cluster).commit(transaction).await.unwrap();
+}
+
+/// A broker as the keeper lists it.
+pub fn listed(slot: u32, link: &str) -> BrokerStatus {
+    let (kafka, metrics) = (String::new(), String::new());
+    BrokerStatus { slot, link: link.to_owned(), kafka, metrics, pid: None }
+}
+
+/// The status of a cluster with these brokers, by slot and address.
+pub fn running(brokers: &[(u32, &str)]) -> ClusterStatus {
+    ClusterStatus {
+        observed_generation: 1,
+        phase: Phase::Running,
+        since_ms: 0,
+        brokers: brokers.iter().map(|(slot, link)| listed(*slot, link)).collect(),
+        connections: 0,
+        restarts: 0,
+        message: String::new(),
+        started_for: "gateway con_1".to_owned(),
+    }
 }
 
 fn scoped(store: &Arc<dyn MetadataStore>, cluster: &str) -> ScopedStore {
@@ -260,26 +355,19 @@ impl Cell {
         Broker { secret, connections }
     }
 
-    /// Writes, as the keeper does, that a cluster runs.
+    /// Nobody listens there any more.
+    pub fn refuse_at(&self, address: &str) {
+        self.network.0.lock().remove(address);
+    }
+
+    /// Writes, as the keeper does, that a cluster runs with one broker.
     pub async fn runs(&self, cluster: &str, link: &str) {
-        let broker = BrokerStatus {
-            slot: 0,
-            link: link.to_owned(),
-            kafka: String::new(),
-            metrics: String::new(),
-            pid: None,
-        };
-        let status = ClusterStatus {
-            observed_generation: 1,
-            phase: Phase::Running,
-            since_ms: 0,
-            brokers: vec![broker],
-            connections: 0,
-            restarts: 0,
-            message: String::new(),
-            started_for: "gateway con_1".to_owned(),
-        };
-        self.metadata.put_status(cluster, &status).await.unwrap();
+        self.runs_at(cluster, &[(0, link)]).await;
+    }
+
+    /// Writes, as the keeper does, that a cluster runs with these brokers, by slot and address.
+    pub async fn runs_at(&self, cluster: &str, brokers: &[(u32, &str)]) {
+        self.metadata.put_status(cluster, &running(brokers)).await.unwrap();
     }
 
     /// Waits for a wake request of a cluster, and removes it as the keeper does.
@@ -364,6 +452,11 @@ impl Broker {
     pub async fn accept(&mut self) -> (DuplexStream, LinkedClient) {
         let (stream, greeted) = self.greet().await;
         (stream, greeted.unwrap())
+    }
+
+    /// Waits for a connection, and says nothing.
+    pub async fn connection(&mut self) -> DuplexStream {
+        self.connections.recv().await.unwrap()
     }
 
     pub async fn refuses(&mut self) {
