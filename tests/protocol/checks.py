@@ -14,7 +14,7 @@ PARTITION_FIELDS = {
     *("PartitionIndex", "Partition", "Index", "PartitionIndexes", "Partitions"),
 }
 # APIs whose answers have only what exists and what one may see.
-LEAVES_OUT = {"DescribeLogDirs"}
+LEAVES_OUT = {"DescribeLogDirs", "ListPartitionReassignments"}
 INT32 = Primitive("int32")
 # Fields by which an element of a list says which topic or group it is about.
 NAMES = {"topicName": "topics", "groupId": "groups"}

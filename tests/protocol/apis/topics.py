@@ -444,7 +444,75 @@ def api_versions_fails(dialogue: Dialogue) -> None:
     assert answer["ApiKeys"] == []
 
 
+def reassignment_body(topic: str, replicas: list[int] | None) -> dict[str, Any]:
+    """A request for other replicas of a topic's first partition; None: as they are."""
+    entry = {"PartitionIndex": 0, "Replicas": replicas}
+    topics = [{"Name": topic, "Partitions": [entry]}]
+    return {"TimeoutMs": REQUEST_TIMEOUT_MS, "Topics": topics}
+
+
+def reassign_succeeds(dialogue: Dialogue) -> None:
+    """To the broker that leads it, which changes nothing."""
+    topic = dialogue.world.create_topic()
+    (described,) = dialogue.world.ask("Metadata", {"Topics": [{"Name": topic}]})["Topics"]
+    leader = described["Partitions"][0]["LeaderId"]
+    answer = dialogue.ask(reassignment_body(topic, [leader]))
+    assert answer["ErrorMessage"] is None
+    assert answer["Responses"][0]["Partitions"][0]["ErrorMessage"] is None
+
+
+def reassign_fails(dialogue: Dialogue) -> None:
+    """A topic that does not exist, no broker, an unknown one, and nothing to cancel."""
+    refusals = [
+        (reassignment_body(ABSENT, [0]), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (reassignment_body(TOPIC, []), "INVALID_REPLICA_ASSIGNMENT"),
+        (reassignment_body(TOPIC, [12_345]), "INVALID_REPLICA_ASSIGNMENT"),
+        (reassignment_body(TOPIC, None), "NO_REASSIGNMENT_IN_PROGRESS"),
+    ]
+    for body, error in refusals:
+        answer = dialogue.ask(body)
+        assert dialogue.errors(answer) == {error}
+        assert answer["Responses"][0]["Partitions"][0]["ErrorMessage"]
+
+
+def reassignments_succeeds(dialogue: Dialogue) -> None:
+    """There are none: among all, and of partitions that are named."""
+    named = [{"Name": TOPIC, "PartitionIndexes": [0]}]
+    for topics in (None, named):
+        answer = dialogue.ask({"TimeoutMs": REQUEST_TIMEOUT_MS, "Topics": topics})
+        assert answer["Topics"] == []
+
+
+def reassignments_fails(dialogue: Dialogue) -> None:
+    """A user without rights."""
+    body = {"TimeoutMs": REQUEST_TIMEOUT_MS, "Topics": None}
+    answer = dialogue.ask_as(dialogue.world.place.nobody, body)
+    assert dialogue.errors(answer) == {"CLUSTER_AUTHORIZATION_FAILED"}
+
+
+def elect_body(topic: str | None) -> dict[str, Any]:
+    """A request for the election of the preferred leader of a topic's first partition, or all."""
+    topics = None if topic is None else [{"Topic": topic, "Partitions": [0]}]
+    return {"TopicPartitions": topics, "TimeoutMs": REQUEST_TIMEOUT_MS}
+
+
+def elect_succeeds(dialogue: Dialogue) -> None:
+    """Among all, where those that need none are left out."""
+    answer = dialogue.ask(elect_body(None))
+    assert answer["ReplicaElectionResults"] == []
+
+
+def elect_fails(dialogue: Dialogue) -> None:
+    """A topic that does not exist, and one that needs no election."""
+    for topic, error in ((ABSENT, "UNKNOWN_TOPIC_OR_PARTITION"), (TOPIC, "ELECTION_NOT_NEEDED")):
+        answer = dialogue.ask(elect_body(topic))
+        assert dialogue.errors(answer) == {error}
+
+
 APIS: ApiScenarios = {
+    "AlterPartitionReassignments": Scenarios(reassign_succeeds, reassign_fails),
+    "ListPartitionReassignments": Scenarios(reassignments_succeeds, reassignments_fails),
+    "ElectLeaders": Scenarios(elect_succeeds, elect_fails),
     "Metadata": Scenarios(metadata_succeeds, metadata_fails),
     "DescribeTopicPartitions": Scenarios(describe_partitions_succeeds, describe_partitions_fails),
     "CreateTopics": Scenarios(create_succeeds, create_fails),

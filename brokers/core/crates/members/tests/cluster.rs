@@ -336,6 +336,47 @@ async fn a_broker_that_comes_gets_its_share() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_chosen_leader_gets_its_partition_once_its_slot_has_a_broker() {
+    let mut cluster = Cluster::of(3).await;
+    cluster.give_topic(0).await;
+    cluster.until(async |it| it.leaders(0).await.len() == 3).await;
+    sleep(Duration::from_secs(10)).await;
+    let name = cluster.topics[&0].clone();
+    let topic = cluster.observer.topic(&name).await.unwrap().unwrap().record.id;
+    let id = PartitionId::new(topic, 0);
+    let leader = async |it: &Cluster| {
+        it.observer.partition(id).await.unwrap().unwrap().record.leader.unwrap()
+    };
+    let now = leader(&cluster).await;
+    let slots = cluster.brokers.iter();
+    let mut others = slots.filter(|(_, broker)| broker.incarnation() != now);
+    let chosen = *others.next().unwrap().0;
+    let wish = BTreeMap::from([(id, Some(chosen))]);
+    cluster.observer.set_wanted_leaders(None, &name, &wish).await.unwrap();
+    let to = cluster.brokers[&chosen].incarnation();
+    cluster.until(async |it| leader(it).await == to).await;
+    // The wish is forgotten once it holds, and one for a slot without a broker waits.
+    let wishes = async |it: &Cluster| it.store.range("wanted_leader/", None, 9).await.unwrap();
+    cluster.until(async |it| wishes(it).await.entries.is_empty()).await;
+    let missing = BTreeMap::from([(id, Some(3))]);
+    cluster.observer.set_wanted_leaders(None, &name, &missing).await.unwrap();
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(leader(&cluster).await, to);
+    assert_eq!(wishes(&cluster).await.entries.len(), 1);
+    cluster.start(3).await;
+    let came = cluster.brokers[&3].incarnation();
+    cluster.until(async |it| leader(it).await == came).await;
+    cluster.until(async |it| wishes(it).await.entries.is_empty()).await;
+    // Of a topic that is gone nothing stays.
+    let absent = BTreeMap::from([(id, Some(9))]);
+    cluster.observer.set_wanted_leaders(None, &name, &absent).await.unwrap();
+    cluster.observer.delete_topic(None, &name, Some(topic), 0).await.unwrap();
+    cluster.until(async |it| wishes(it).await.entries.is_empty()).await;
+    let gone = cluster.observer.set_wanted_leaders(None, &name, &absent).await;
+    assert_eq!(gone, Err(ClusterError::UnknownTopic(name)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_broker_after_another_can_be_killed() {
     let mut cluster = Cluster::of(3).await;
     for round in 0..12 {

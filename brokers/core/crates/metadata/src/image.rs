@@ -7,7 +7,7 @@ use super::schema::{
     AclRecord, BrokerConfigRecord, ClusterRecord, ConfigScope, Configs, ControllerTerm,
     DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, IncarnationState, Key, LimitsRecord,
     PartitionRecord, QuotaEntity, QuotaRecord, QuotaValues, Record, RefusalRecord, SchemaError,
-    ScramRecord, Stored, ThrottleRecord, TopicRecord, TrafficLimit, decode,
+    ScramRecord, Stored, ThrottleRecord, TopicRecord, TrafficLimit, WantedLeaderRecord, decode,
 };
 use super::store::MetadataError;
 use freshet_access::types::{AclBinding, ScramCredential, ScramMechanism};
@@ -137,6 +137,8 @@ pub struct Snapshot {
     pub hidden: Arc<BTreeMap<TopicId, Arc<HiddenTopic>>>,
     /// Topics that were deleted for good, so that storage may delete their records.
     pub deleted_topics: Arc<BTreeMap<TopicId, DeletedTopicRecord>>,
+    /// Who is to lead a partition that another broker leads yet.
+    pub wanted_leaders: Arc<BTreeMap<PartitionId, Stored<WantedLeaderRecord>>>,
     /// Configurations that were set for brokers.
     pub broker_configs: Arc<BTreeMap<ConfigScope, Configs>>,
     /// All ACLs, in a stable order. The `Arc` is another one exactly where the list changed.
@@ -193,6 +195,8 @@ pub struct ViewChange {
     pub controller: bool,
     /// Whether incarnations changed.
     pub incarnations: bool,
+    /// Whether it changed who is to lead partitions.
+    pub wanted_leaders: bool,
     /// Whether configurations of brokers changed.
     pub broker_configs: bool,
     /// Whether ACLs changed.
@@ -220,6 +224,7 @@ impl ViewChange {
         self.cluster |= other.cluster;
         self.controller |= other.controller;
         self.incarnations |= other.incarnations;
+        self.wanted_leaders |= other.wanted_leaders;
         self.broker_configs |= other.broker_configs;
         self.acls |= other.acls;
         self.scram |= other.scram;
@@ -234,6 +239,7 @@ impl ViewChange {
             cluster: old.cluster != new.cluster,
             controller: old.controller != new.controller,
             incarnations: old.incarnations != new.incarnations,
+            wanted_leaders: old.wanted_leaders != new.wanted_leaders,
             broker_configs: old.broker_configs != new.broker_configs,
             acls: old.acls != new.acls,
             scram: old.scram != new.scram,
@@ -313,6 +319,7 @@ impl Builder {
                 let record = decode_stored(key, value, revision)?.map(Arc::new);
                 self.apply_partition(partition, record);
             }
+            Key::WantedLeader(id) => self.apply_wanted(id, decode_stored(key, value, revision)?),
             Key::DeletedTopic(id) => {
                 let record = decode_stored::<DeletedTopicRecord>(key, value, revision)?;
                 let deleted = Arc::make_mut(&mut self.snapshot.deleted_topics);
@@ -362,6 +369,11 @@ impl Builder {
             | Key::Added(_) => {}
         }
         Ok(())
+    }
+
+    fn apply_wanted(&mut self, id: PartitionId, record: Option<Stored<WantedLeaderRecord>>) {
+        set_entry(Arc::make_mut(&mut self.snapshot.wanted_leaders), id, record);
+        self.change.wanted_leaders = true;
     }
 
     fn apply_limits(&mut self, record: Option<Stored<LimitsRecord>>) {

@@ -67,7 +67,11 @@ async fn extend_topic(
         return checked.map_err(|error| broker.metadata_error(&error));
     }
     let metadata = context.admit(1).await?;
-    let leaders = broker.first_leaders(name);
+    let assignments = requested.assignments.iter().flatten();
+    let first = assignments.map(|assignment| assignment.broker_ids.first().copied());
+    let assigned = (topic.record.partitions..).zip(first);
+    let assigned = assigned.filter_map(|(index, node)| Some((index, node?))).collect();
+    let leaders = broker.assigned_leaders(name, requested.count, &assigned);
     let extended =
         metadata.create_partitions(broker.engine.fence(), name, requested.count, &leaders).await;
     let stored = extended.map_err(|error| broker.metadata_error(&error))?;

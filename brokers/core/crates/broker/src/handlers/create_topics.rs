@@ -88,13 +88,17 @@ fn new_topic(context: &RequestContext, topic: &CreatableTopic) -> Result<NewTopi
         .iter()
         .map(|config| (config.name.to_string(), config.value.as_ref().map(ToString::to_string)));
     let configs = replace_topic(requested.collect(), &config)?;
+    let assigned = topic.assignments.iter().filter_map(|assignment| {
+        Some((assignment.partition_index, *assignment.broker_ids.first()?))
+    });
+    let assigned = assigned.collect();
     Ok(NewTopic {
         name: topic.name.to_string(),
         partitions,
         replication_factor,
         internal: false,
         configs,
-        leaders: broker.first_leaders(&topic.name),
+        leaders: broker.assigned_leaders(&topic.name, partitions, &assigned),
     })
 }
 
@@ -123,8 +127,7 @@ fn topic_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, 
     }
 }
 
-/// The number of partitions and the replication factor of a manual assignment. Clients cannot
-/// choose the brokers of partitions here, so only the form of the assignment is checked.
+/// The number of partitions and the replication factor of a manual assignment.
 fn assigned_size(context: &RequestContext, topic: &CreatableTopic) -> Result<(i32, i16), ApiError> {
     let refused =
         |message: String| Err(ApiError::new(ResponseError::InvalidReplicaAssignment, message));

@@ -1,6 +1,6 @@
 //! Finds topics and partitions for handlers, and creates topics.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::errors::ApiError;
 use crate::context::{Broker, RequestContext};
 use freshet_coordinator::group::DeletedTopics;
 use freshet_metadata::ClusterMetadata;
-use freshet_metadata::cluster::{NewTopic, placed_leaders};
+use freshet_metadata::cluster::{NewTopic, leader_of, placed_leaders};
 pub(super) use freshet_metadata::names::{OFFSETS_TOPIC, is_internal_topic as is_internal};
 use freshet_metadata::schema::{PartitionRecord, REPLICATION_FACTOR_MAX, Stored, TopicRecord};
 use freshet_metadata::view::Topic;
@@ -110,6 +110,28 @@ impl Broker {
         if leaders.is_empty() { vec![self.engine.incarnation] } else { leaders }
     }
 
+    /// The first leaders of a topic's partitions, one for each, where a client assigned some:
+    /// `assigned` has the node that it named first, by partition. A node without a broker that
+    /// lives leads nothing.
+    pub(super) fn assigned_leaders(
+        &self,
+        topic: &str,
+        partitions: i32,
+        assigned: &BTreeMap<i32, BrokerId>,
+    ) -> Vec<Incarnation> {
+        let placed = self.first_leaders(topic);
+        if assigned.is_empty() {
+            return placed;
+        }
+        let nodes = placed.iter().filter_map(|leader| Some((self.node_of(*leader)?, *leader)));
+        let by_node: BTreeMap<i32, Incarnation> = nodes.collect();
+        let leader = |index| {
+            let chosen = assigned.get(&index).and_then(|node| by_node.get(&node.0)).copied();
+            chosen.or_else(|| leader_of(&placed, index))
+        };
+        (0..partitions).filter_map(leader).collect()
+    }
+
     /// Creates a topic and waits until its partitions are open here, for [`OPEN_TIME`] at most.
     pub(super) async fn make_topic(
         &self,
@@ -194,8 +216,8 @@ impl Broker {
     }
 }
 
-/// Checks the brokers to which a client assigns one partition. Clients cannot choose the brokers of
-/// partitions here, so only the form of the assignment is checked.
+/// Checks the brokers to which a client assigns one partition. The first one is to lead it; there
+/// are no other replicas, so only the form of the rest is checked.
 ///
 /// # Errors
 /// INVALID_REPLICATION_FACTOR for more than [`REPLICATION_FACTOR_MAX`] brokers, and

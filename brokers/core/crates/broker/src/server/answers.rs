@@ -234,6 +234,13 @@ async fn answer_admin(
         ApiKey::DescribeTopicPartitions => {
             answer!(call, body, context => borrow api::describe_topic_partitions::handle)
         }
+        ApiKey::ElectLeaders => answer!(call, body, context => borrow api::elect_leaders::handle),
+        ApiKey::AlterPartitionReassignments => {
+            answer!(call, body, context => await api::alter_partition_reassignments::handle)
+        }
+        ApiKey::ListPartitionReassignments => {
+            answer!(call, body, context => borrow api::list_partition_reassignments::handle)
+        }
         ApiKey::CreateAcls => answer!(call, body, context => await api::create_acls::handle),
         ApiKey::DescribeAcls => answer!(call, body, context => borrow api::describe_acls::handle),
         ApiKey::DeleteAcls => answer!(call, body, context => await api::delete_acls::handle),

@@ -42,6 +42,7 @@ macro_rules! throttled {
 throttled!(
     AlterClientQuotasResponse,
     AlterConfigsResponse,
+    AlterPartitionReassignmentsResponse,
     AlterUserScramCredentialsResponse,
     CreateAclsResponse,
     CreatePartitionsResponse,
@@ -58,6 +59,7 @@ throttled!(
     DescribeLogDirsResponse,
     DescribeTopicPartitionsResponse,
     DescribeUserScramCredentialsResponse,
+    ElectLeadersResponse,
     FindCoordinatorResponse,
     HeartbeatResponse,
     IncrementalAlterConfigsResponse,
@@ -66,6 +68,7 @@ throttled!(
     LeaveGroupResponse,
     ListGroupsResponse,
     ListOffsetsResponse,
+    ListPartitionReassignmentsResponse,
     MetadataResponse,
     OffsetCommitResponse,
     OffsetDeleteResponse,

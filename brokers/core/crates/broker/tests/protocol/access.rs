@@ -28,12 +28,13 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use kafka_protocol::messages::{
-    AlterConfigsRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest, DeleteGroupsRequest,
-    DeleteTopicsRequest, DescribeAclsRequest, DescribeConfigsRequest, DescribeGroupsRequest,
-    DescribeLogDirsRequest, DescribeUserScramCredentialsRequest, FetchRequest,
-    FindCoordinatorRequest, GroupId, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, MetadataRequest, OffsetCommitRequest,
+    AlterConfigsRequest, AlterPartitionReassignmentsRequest, AlterUserScramCredentialsRequest,
+    CreateAclsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
+    DeleteGroupsRequest, DeleteTopicsRequest, DescribeAclsRequest, DescribeConfigsRequest,
+    DescribeGroupsRequest, DescribeLogDirsRequest, DescribeUserScramCredentialsRequest,
+    ElectLeadersRequest, FetchRequest, FindCoordinatorRequest, GroupId, HeartbeatRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
+    ListOffsetsRequest, ListPartitionReassignmentsRequest, MetadataRequest, OffsetCommitRequest,
     OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, SaslAuthenticateRequest,
     SaslHandshakeRequest, SyncGroupRequest, TransactionalId,
 };
@@ -241,6 +242,11 @@ async fn of_cluster(client: &mut Client) -> Vec<(&'static str, i16)> {
     let alter_users = client.call(0, alter_users).await.results[0].error_code;
     let dirs = DescribeLogDirsRequest::default().with_topics(None);
     let dirs = client.call(4, dirs).await.error_code;
+    let reassign = client.call(1, AlterPartitionReassignmentsRequest::default()).await.error_code;
+    let ongoing = ListPartitionReassignmentsRequest::default().with_topics(None);
+    let ongoing = client.call(0, ongoing).await.error_code;
+    let elect = ElectLeadersRequest::default().with_topic_partitions(None);
+    let elect = client.call(2, elect).await.error_code;
     vec![
         ("DescribeConfigs cluster", configs),
         ("AlterConfigs cluster", alter),
@@ -250,6 +256,9 @@ async fn of_cluster(client: &mut Client) -> Vec<(&'static str, i16)> {
         ("DescribeUserScramCredentials", users),
         ("AlterUserScramCredentials", alter_users),
         ("DescribeLogDirs", dirs),
+        ("AlterPartitionReassignments", reassign),
+        ("ListPartitionReassignments", ongoing),
+        ("ElectLeaders", elect),
     ]
 }
 
@@ -325,6 +334,17 @@ const RULES: &[(&str, E, &[Needed])] = {
         ),
         ("AlterUserScramCredentials", E::ClusterAuthorizationFailed, &[(Cluster, CLUSTER, Alter)]),
         ("DescribeLogDirs", E::ClusterAuthorizationFailed, &[(Cluster, CLUSTER, Describe)]),
+        (
+            "AlterPartitionReassignments",
+            E::ClusterAuthorizationFailed,
+            &[(Cluster, CLUSTER, Alter)],
+        ),
+        (
+            "ListPartitionReassignments",
+            E::ClusterAuthorizationFailed,
+            &[(Cluster, CLUSTER, Describe)],
+        ),
+        ("ElectLeaders", E::ClusterAuthorizationFailed, &[(Cluster, CLUSTER, Alter)]),
     ]
 };
 

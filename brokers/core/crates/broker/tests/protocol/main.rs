@@ -21,6 +21,7 @@ mod offsets;
 mod payers;
 mod produce;
 mod quotas;
+mod reassignments;
 mod sessions;
 mod traffic;
 mod unbilled;

@@ -246,7 +246,7 @@ impl<'a> Controller<'a> {
         }
         self.assign(&snapshot, now);
         self.move_partitions(&snapshot, now);
-        ControlFlow::Continue(())
+        self.forget_wishes(&snapshot).await
     }
 
     /// The other brokers that live, as far as this one knows.

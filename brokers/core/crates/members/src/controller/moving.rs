@@ -1,10 +1,13 @@
-//! Hand-overs that the controller orders: of all that a broker leads which is about to stop, and,
-//! once a broker has come, so that all lead about as many partitions.
+//! Hand-overs that the controller orders: of all that a broker leads which is about to stop, to
+//! leaders that clients chose, and, once a broker has come, so that all lead about as many
+//! partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use tokio::time::Instant;
 
+use freshet_metadata::cluster::ClusterError;
 use freshet_metadata::view::Snapshot;
 use freshet_wire::ids::{Incarnation, PartitionId};
 
@@ -25,11 +28,13 @@ pub(crate) struct Moves {
     ordered: BTreeMap<PartitionId, (Assignment, Instant)>,
     /// Who followed at the last look, and since when the same do.
     settled: (BTreeSet<Incarnation>, Instant),
+    /// Whether they lead about as many since. What clients choose later stays.
+    are_level: bool,
 }
 
 impl Moves {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { ordered: BTreeMap::new(), settled: (BTreeSet::new(), now) }
+        Self { ordered: BTreeMap::new(), settled: (BTreeSet::new(), now), are_level: false }
     }
 }
 
@@ -44,6 +49,7 @@ impl Controller<'_> {
         self.leaving.retain(|incarnation, _| survivors.contains(incarnation));
         if self.moves.settled.0 != survivors {
             self.moves.settled = (survivors.clone(), now);
+            self.moves.are_level = false;
         }
         let led: BTreeMap<_, _> = leaders(snapshot).collect();
         let move_max = self.member.times.move_max;
@@ -54,9 +60,10 @@ impl Controller<'_> {
         let mut takers = survivors;
         takers.retain(|incarnation| !self.leaving.contains_key(incarnation));
         self.empty_leaving(snapshot, &led, &takers, now);
+        self.fulfill_wishes(snapshot, &led, &takers, now);
         let is_settled = now.duration_since(self.moves.settled.1) >= self.member.times.settle;
         let is_calm = self.leaving.is_empty() && self.assigned.is_empty();
-        if is_settled && is_calm && self.moves.ordered.is_empty() {
+        if is_settled && is_calm && self.moves.ordered.is_empty() && !self.moves.are_level {
             self.level(snapshot, &led, &takers, now);
         }
     }
@@ -88,6 +95,71 @@ impl Controller<'_> {
         }
     }
 
+    /// Has partitions handed over to the leaders that clients chose.
+    fn fulfill_wishes(
+        &mut self,
+        snapshot: &Snapshot,
+        led: &BTreeMap<PartitionId, Incarnation>,
+        takers: &BTreeSet<Incarnation>,
+        now: Instant,
+    ) {
+        if snapshot.wanted_leaders.is_empty() {
+            return;
+        }
+        let slots = takers.iter().filter_map(|taker| {
+            let stored = snapshot.incarnations.get(taker)?;
+            Some((stored.record.slot, *taker))
+        });
+        let by_slot: BTreeMap<u32, Incarnation> = slots.collect();
+        let mut counts: BTreeMap<Incarnation, usize> = BTreeMap::new();
+        for (Assignment { from, .. }, _) in self.moves.ordered.values() {
+            *counts.entry(*from).or_default() += 1;
+        }
+        let mut due: BTreeMap<_, BTreeSet<PartitionId>> = BTreeMap::new();
+        for (id, stored) in snapshot.wanted_leaders.iter() {
+            let (Some(from), Some(to)) = (led.get(id), by_slot.get(&stored.record.slot)) else {
+                continue;
+            };
+            // All of one that is about to stop is handed over anyway.
+            if from == to || !takers.contains(from) || self.moves.ordered.contains_key(id) {
+                continue;
+            }
+            let count = counts.entry(*from).or_default();
+            if *count < AT_ONCE_MAX {
+                *count += 1;
+                due.entry((*from, *to)).or_default().insert(*id);
+            }
+        }
+        for ((from, to), partitions) in due {
+            self.order_move(Assignment { from, to }, partitions, now);
+        }
+    }
+
+    /// Forgets what clients chose where it holds, or where the partition is gone. Breaks where the
+    /// term is over.
+    pub(crate) async fn forget_wishes(&self, snapshot: &Snapshot) -> ControlFlow<()> {
+        let is_done = |id: &PartitionId, slot: u32| {
+            let Some(partition) = snapshot.topics.partition(*id) else { return true };
+            let leader = partition.record.leader.filter(|leader| snapshot.is_live(*leader));
+            let leader = leader.and_then(|leader| snapshot.incarnations.get(&leader));
+            leader.is_some_and(|stored| stored.record.slot == slot)
+        };
+        let wishes = snapshot.wanted_leaders.iter();
+        let done = wishes.filter(|(id, stored)| is_done(id, stored.record.slot));
+        let done: BTreeMap<_, _> = done.map(|(id, stored)| (*id, stored.revision)).collect();
+        if done.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        match self.member.metadata.forget_wanted_leaders(self.term.fence(), &done).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(ClusterError::Deposed | ClusterError::Fenced(_)) => ControlFlow::Break(()),
+            Err(error) => {
+                tracing::warn!(%error, "cannot forget who was to lead partitions yet");
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
     fn level(
         &mut self,
         snapshot: &Snapshot,
@@ -96,7 +168,11 @@ impl Controller<'_> {
         now: Instant,
     ) {
         let shares = shares(snapshot, brokers, &self.counts(led));
-        for ((from, to), partitions) in level(led, &shares, AT_ONCE_MAX) {
+        let mut free = led.clone();
+        free.retain(|id, _| !snapshot.wanted_leaders.contains_key(id));
+        let plan = level(&free, &shares, AT_ONCE_MAX);
+        self.moves.are_level = plan.is_empty();
+        for ((from, to), partitions) in plan {
             self.order_move(Assignment { from, to }, partitions, now);
         }
     }

@@ -28,6 +28,7 @@ mod quotas;
 mod settings;
 mod term;
 mod topics;
+mod wanted_leaders;
 
 pub use access::{ACL_BYTES_MAX, AddedAcls, USER_BYTES_MAX, check_acl};
 pub use changes::{Actor, CHANGES_KEPT_MAX, Note};

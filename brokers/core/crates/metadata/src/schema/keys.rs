@@ -73,6 +73,8 @@ pub enum Key {
     TopicCollision(String),
     /// `partition/<32 hexadecimal digits>/<at least 6 digits>`
     Partition(PartitionId),
+    /// `wanted_leader/<32 hexadecimal digits>/<at least 6 digits>`
+    WantedLeader(PartitionId),
     /// `config/broker/<slot>` or `config/broker/default`
     BrokerConfig(ConfigScope),
     /// `acl/<SHA-256 of the entry, hexadecimal>`
@@ -111,8 +113,11 @@ impl fmt::Display for Key {
             Self::DeletedTopic(id) => write!(f, "deleted_topic/{}", id.simple()),
             Self::HiddenTopic(id) => write!(f, "shelved_topic/{}", id.simple()),
             Self::TopicCollision(name) => write!(f, "topic_collision/{name}"),
-            Self::Partition(partition) => {
-                write!(f, "partition/{}/{:06}", partition.topic.simple(), partition.index)
+            Self::Partition(PartitionId { topic, index }) => {
+                write!(f, "partition/{}/{index:06}", topic.simple())
+            }
+            Self::WantedLeader(PartitionId { topic, index }) => {
+                write!(f, "wanted_leader/{}/{index:06}", topic.simple())
             }
             Self::BrokerConfig(ConfigScope::Default) => f.write_str("config/broker/default"),
             Self::BrokerConfig(ConfigScope::Slot(slot)) => write!(f, "config/broker/{slot}"),
@@ -186,7 +191,8 @@ impl Key {
             "deleted_topic" => parse_topic_id(rest).map(Self::DeletedTopic),
             "shelved_topic" => parse_topic_id(rest).map(Self::HiddenTopic),
             "topic_collision" => Some(Self::TopicCollision(rest.to_owned())),
-            "partition" => parse_partition(rest),
+            "partition" => parse_partition(rest).map(Self::Partition),
+            "wanted_leader" => parse_partition(rest).map(Self::WantedLeader),
             "config" if rest.starts_with("broker/") => parse_broker(&rest["broker/".len()..]),
             "acl" => Some(Self::Acl(rest.to_owned())),
             "scram" => parse_scram(rest),
@@ -205,10 +211,10 @@ fn parse_topic_id(text: &str) -> Option<TopicId> {
     TopicId::try_parse(text).ok()
 }
 
-fn parse_partition(text: &str) -> Option<Key> {
+fn parse_partition(text: &str) -> Option<PartitionId> {
     let (topic, index) = text.split_once('/')?;
     let index: i32 = index.parse().ok().filter(|index| *index >= 0)?;
-    Some(Key::Partition(PartitionId::new(parse_topic_id(topic)?, index)))
+    Some(PartitionId::new(parse_topic_id(topic)?, index))
 }
 
 fn parse_broker(text: &str) -> Option<Key> {
@@ -325,6 +331,7 @@ mod tests {
             (Key::DeletedTopic(topic), format!("deleted_topic/{hex}")),
             (Key::collision_of("a.b"), "topic_collision/a_b".to_owned()),
             (Key::Partition(PartitionId::new(topic, 7)), format!("partition/{hex}/000007")),
+            (Key::WantedLeader(PartitionId::new(topic, 7)), format!("wanted_leader/{hex}/000007")),
             (Key::BrokerConfig(ConfigScope::Default), "config/broker/default".to_owned()),
             (Key::BrokerConfig(ConfigScope::Slot(3)), "config/broker/3".to_owned()),
             (

@@ -30,7 +30,7 @@ pub use records::{
     AclRecord, BrokerConfigRecord, BrokerPlace, ClusterRecord, Configs, ControllerTerm,
     CounterRecord, DeletedTopicRecord, HiddenTopicRecord, IncarnationRecord, IncarnationState,
     ProducerIdRecord, REPLICATION_FACTOR_MAX, ScramRecord, SealedEnd, SlotRecord, TopicNameRecord,
-    TopicRecord,
+    TopicRecord, WantedLeaderRecord,
 };
 pub use retention::{Exclusion, Retention, RetentionHistory};
 pub use traffic::{RefusalRecord, ThrottleRecord, TrafficLimit};

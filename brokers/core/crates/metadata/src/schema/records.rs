@@ -159,6 +159,17 @@ impl Record for SlotRecord {
     const KIND: &'static str = "slot";
 }
 
+/// `wanted_leader/<topic id>/<index>`: who is to lead a partition, until it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedLeaderRecord {
+    /// The slot of the broker.
+    pub slot: u32,
+}
+
+impl Record for WantedLeaderRecord {
+    const KIND: &'static str = "wanted leader";
+}
+
 /// `counter/<name>`: numbers that are handed out once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterRecord {

@@ -16,7 +16,7 @@ use freshet_metadata::schema::{
     IncarnationRecord, IncarnationState, Key, LimitsRecord, PartitionRecord, ProducerIdRecord,
     QuotaEntity, QuotaEntityType, QuotaKey, QuotaRecord, Record, RefusalRecord, Retention,
     RetentionHistory, ScramRecord, SealedEnd, SlotRecord, ThrottleRecord, TopicNameRecord,
-    TopicRecord, decode, encode,
+    TopicRecord, WantedLeaderRecord, decode, encode,
 };
 use freshet_metadata::store::Change;
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
@@ -91,6 +91,7 @@ fn cluster_and_incarnation_samples_are_read() {
     let placed = IncarnationRecord { ended_at_ms, place, ..closed };
     assert_sample("incarnation_placed.json", &placed);
     assert_sample("slot.json", &SlotRecord { incarnation: Incarnation(17) });
+    assert_sample("wanted_leader.json", &WantedLeaderRecord { slot: 2 });
     assert_sample("producer_id.json", &ProducerIdRecord { next_producer_id: 42_000 });
     let configs = [("log.retention.ms".to_owned(), "3600000".to_owned())].into();
     let config = BrokerConfigRecord { configs, changed_at_ms: 0 };

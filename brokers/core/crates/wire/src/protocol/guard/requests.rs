@@ -213,6 +213,11 @@ pub(super) static REQUESTS: &[Request] = &[
         validate_only: Bool,
     }),
     request!(DeleteGroups, 2, { groups_names: [String] }),
+    request!(ElectLeaders, 2, {
+        election_type: Int8 from 1,
+        topic_partitions: [{ topic: String, partitions: [Int32] }],
+        timeout_ms: Int32,
+    }),
     request!(IncrementalAlterConfigs, 1, {
         resources: [{
             resource_type: Int8,
@@ -220,6 +225,18 @@ pub(super) static REQUESTS: &[Request] = &[
             configs: [{ name: String, config_operation: Int8, value: String }],
         }],
         validate_only: Bool,
+    }),
+    request!(AlterPartitionReassignments, 0, {
+        timeout_ms: Int32,
+        allow_replication_factor_change: Bool from 1,
+        topics: [{
+            name: String,
+            partitions: [{ partition_index: Int32, replicas: [Int32] }],
+        }],
+    }),
+    request!(ListPartitionReassignments, 0, {
+        timeout_ms: Int32,
+        topics: [{ name: String, partition_indexes: [Int32] }],
     }),
     request!(OffsetDelete, NEVER, {
         group_id: String,

@@ -65,6 +65,9 @@ fn decode(api: ApiKey, version: i16, body: Bytes) -> Option<Roundtrip> {
         CreatePartitions CreatePartitionsRequest;
         DeleteGroups DeleteGroupsRequest;
         IncrementalAlterConfigs IncrementalAlterConfigsRequest;
+        ElectLeaders ElectLeadersRequest;
+        AlterPartitionReassignments AlterPartitionReassignmentsRequest;
+        ListPartitionReassignments ListPartitionReassignmentsRequest;
         OffsetDelete OffsetDeleteRequest;
         DescribeClientQuotas DescribeClientQuotasRequest;
         AlterClientQuotas AlterClientQuotasRequest;
