@@ -216,6 +216,8 @@ class ControlPlane:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            # On by default from 1.35: pods get their node's zone as a label.
+            "--feature-gates=PodTopologyLabelsAdmission=true",
             "--anonymous-auth=false",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={keys.folder / 'accounts.pub'}",

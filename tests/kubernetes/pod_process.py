@@ -12,6 +12,7 @@ import contextlib
 import http.client
 import itertools
 import os
+import re
 import shutil
 import signal
 import socket
@@ -267,7 +268,19 @@ class PodProcess:
             text = text.replace(f'"{place}', f'"{self._root}{place}')
             if text.startswith(place):
                 text = f"{self._root}{text}"
-        return text.replace("0.0.0.0:", f"{self._address}:").replace("$(POD_IP)", self._address)
+        text = text.replace("0.0.0.0:", f"{self._address}:")
+        for variable in self._container["env"]:
+            value = self._value_of(variable["valueFrom"]["fieldRef"]["fieldPath"])
+            text = text.replace(f"$({variable['name']})", value)
+        return text
+
+    def _value_of(self, field: str) -> str:
+        """The value of a field of the pod, for an environment variable."""
+        if field == "status.podIP":
+            return self._address
+        label = re.fullmatch(r"metadata\.labels\['(.+)'\]", field)
+        assert label is not None, field
+        return str(self._pod["metadata"]["labels"].get(label[1], ""))
 
 
 class Probe:

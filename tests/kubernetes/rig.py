@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from brokers.secrets import super_password
-from provisioning.cell.drivers.base import BrokerObservation, BrokerPlan, ClusterPlan
+from brokers.secrets import SUPER_USER, super_password
+from provisioning.cell.drivers.base import BrokerObservation, ClusterPlan
 from provisioning.cell.drivers.kubernetes.api import Api
 from provisioning.cell.drivers.kubernetes.driver import KubernetesDriver
 from provisioning.cell.drivers.kubernetes.options import KubernetesOptions
 from tests.kubernetes.pod_process import Processes
-from tests.provisioning.driver_conformance import Rig
+from tests.provisioning.driver_conformance import Rig, plan_of
 
 TIMEOUT_S = 20.0
 NUMBERS = itertools.count()
@@ -54,7 +54,7 @@ class KubernetesRig(Rig):
         """See `Rig`."""
         return connect(self._kubeconfig, self.options)
 
-    def plan(self, cluster_id: str, **sections: dict[str, object]) -> ClusterPlan:
+    def plan(self, cluster_id: str, scale: int = 1, **sections: dict[str, object]) -> ClusterPlan:
         """See `Rig`."""
         password = super_password(bytes(32), cluster_id)
         settings: dict[str, dict[str, object]] = {
@@ -64,13 +64,16 @@ class KubernetesRig(Rig):
                 "metadata": self.folder / "metadata.sqlite",
                 "cluster": cluster_id,
             },
-            "listener": {"link_secret": "0" * 64},
-            "security": {"users": [{"name": "__freshet", "password": password}]},
+            "listener": {},
+            "security": {
+                "users": [{"name": SUPER_USER, "password": password}],
+                "super_users": [f"User:{SUPER_USER}"],
+            },
             "topics": {"offsets_partitions": 4},
             "threads": {"runtime": 1},
             **sections,
         }
-        return ClusterPlan(cluster_id, (BrokerPlan(cluster_id, 0, settings),))
+        return plan_of(cluster_id, scale, settings)
 
     def crash(self, broker: BrokerObservation) -> None:
         """See `Rig`."""

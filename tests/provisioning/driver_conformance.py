@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from brokers.metadata import CellStore
 from provisioning.cell.drivers.base import (
     Answer,
     BrokerObservation,
@@ -41,14 +43,16 @@ class Rig(ABC):
 
     cluster = CLUSTER
     neighbour = "cl_neighbour"
+    # Where the test's files are; the metadata store among them.
+    folder: Path
 
     @abstractmethod
     def driver(self) -> Driver:
         """A new driver over the same platform, as a new keeper makes it."""
 
     @abstractmethod
-    def plan(self, cluster_id: str, **sections: dict[str, object]) -> ClusterPlan:
-        """A plan with one broker on slot 0. `sections` are further settings of it."""
+    def plan(self, cluster_id: str, scale: int = 1, **sections: dict[str, object]) -> ClusterPlan:
+        """A plan with a broker on each slot. `sections` are further settings of them."""
 
     @abstractmethod
     def crash(self, broker: BrokerObservation) -> None:
@@ -57,6 +61,27 @@ class Rig(ABC):
     @abstractmethod
     async def abandon(self, driver: Driver) -> None:
         """Ends a driver as the death of its keeper does. Its brokers go on."""
+
+    def plan_of_several(self, scale: int) -> ClusterPlan:
+        """A plan of the cluster with this many brokers, which its metadata says too."""
+        metadata = CellStore(self.folder / "metadata.sqlite").cluster(self.cluster)
+        metadata.create(scale=scale)
+        metadata.set_scale(scale)
+        return self.plan(self.cluster, scale)
+
+
+def plan_of(
+    cluster_id: str, scale: int, settings: Mapping[str, Mapping[str, object]]
+) -> ClusterPlan:
+    """A plan with a broker on each slot, which the others can reach."""
+    listener = {"brokers": "127.0.0.1:0", "link_secret": "0" * 64, **settings["listener"]}
+    brokers = (
+        {**settings, "broker": {"node_id": slot}, "listener": listener} for slot in range(scale)
+    )
+    return ClusterPlan(
+        cluster_id,
+        tuple(BrokerPlan(cluster_id, slot, broker) for slot, broker in enumerate(brokers)),
+    )
 
 
 class Watched:
@@ -101,6 +126,12 @@ def running(observation: ClusterObservation) -> bool:
     """Whether there are brokers and all of them serve."""
     states = {broker.state for broker in observation.brokers}
     return states == {BrokerState.RUNNING}
+
+
+def names_of(observation: ClusterObservation) -> dict[int, str]:
+    """The brokers of a cluster that serve: slot → name."""
+    brokers = observation.brokers
+    return {b.slot: b.name for b in brokers if b.state is BrokerState.RUNNING}
 
 
 def replaced(name: str) -> Callable[[ClusterObservation], bool]:
@@ -250,6 +281,36 @@ class DriverConformance:
                 await watched.until(replaced(first.name))
                 outcome = await watched.driver.replace("cl_other", 0)
                 assert outcome.answer is Answer.REFUSED
+
+        asyncio.run(scenario())
+
+    def test_brokers_of_a_cluster_end_and_begin_each_by_itself(self, rig: Rig) -> None:
+        async def scenario() -> None:
+            async with driving(rig) as watched:
+                driver = watched.driver
+                await accepted(lambda: driver.apply(rig.plan_of_several(3)))
+                seen = await watched.until(lambda seen: names_of(seen).keys() == {0, 1, 2})
+                first, ended = names_of(seen), seen.restarts
+                rig.crash(seen.brokers[1])
+                seen = await watched.until(lambda seen: names_of(seen).get(1, first[1]) != first[1])
+                assert names_of(seen) == {**first, 1: names_of(seen)[1]}
+                assert seen.restarts == ended + 1
+                # A smaller scale stops the highest slot and no other.
+                kept = {slot: name for slot, name in names_of(seen).items() if slot < 2}
+                await accepted(lambda: driver.apply(rig.plan_of_several(2)))
+                seen = await watched.until(lambda seen: len(seen.brokers) == 2)
+                assert (names_of(seen), seen.restarts) == (kept, ended + 1)
+                assert (await driver.replace(rig.cluster, 2)).answer is Answer.REFUSED
+                # A larger one starts it again.
+                await accepted(lambda: driver.apply(rig.plan_of_several(3)))
+                seen = await watched.until(lambda seen: names_of(seen).keys() == {0, 1, 2})
+                assert names_of(seen) == {**kept, 2: names_of(seen)[2]}
+                for broker in seen.brokers:
+                    assert broker.endpoints is not None
+                    assert await read_status(broker.endpoints.metrics, timeout_s=LIMIT_S)
+                await accepted(lambda: driver.stop(rig.cluster, clean=True))
+                await watched.until_gone()
+                assert (await driver.observe(rig.cluster)).restarts == ended + 1
 
         asyncio.run(scenario())
 

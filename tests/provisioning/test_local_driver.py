@@ -6,10 +6,9 @@ import signal
 import pytest
 
 from brokers.secrets import super_password
-from provisioning.cell.drivers.base import BrokerPlan, ClusterPlan
 from provisioning.cell.drivers.local import LocalDriver
 from provisioning.cell.drivers.slot import LocalOptions
-from tests.provisioning.driver_conformance import DriverConformance, Rig
+from tests.provisioning.driver_conformance import DriverConformance, Rig, plan_of
 from tests.provisioning.survivors import kill_survivors
 
 
@@ -25,7 +24,7 @@ class LocalRig(Rig):
     def driver(self):
         return LocalDriver(self.run, LocalOptions())
 
-    def plan(self, cluster_id, **sections):
+    def plan(self, cluster_id, scale=1, **sections):
         password = super_password(bytes(32), cluster_id)
         settings = {
             "storage": {
@@ -40,7 +39,7 @@ class LocalRig(Rig):
             "threads": {"runtime": 1},
             **sections,
         }
-        return ClusterPlan(cluster_id, (BrokerPlan(cluster_id, 0, settings),))
+        return plan_of(cluster_id, scale, settings)
 
     def crash(self, broker):
         os.kill(broker.pid, signal.SIGKILL)

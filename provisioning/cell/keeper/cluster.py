@@ -29,6 +29,7 @@ from provisioning.cell.keeper.decide import (
     Stop,
     TakeSample,
     View,
+    counts_all_clients,
     decide,
 )
 from provisioning.cell.keeper.guard import Crowd, GuardRules, Replaced
@@ -51,8 +52,9 @@ from provisioning.cell.keeper.sampler import Sampler
 from provisioning.cell.keeper.settings import KeeperSettings
 from provisioning.cell.keeper.store import AsyncStore
 from provisioning.cell.notes import Removal
+from provisioning.cell.status.counts import TopicCounts
 from provisioning.cell.status.groups import groups_in
-from provisioning.cell.status.picture import Damage, topics_in
+from provisioning.cell.status.picture import Damage
 
 LOGGER = logging.getLogger(__name__)
 
@@ -124,6 +126,9 @@ class ClusterTask:
         self._applied: ClusterPlan | None = None
         self.broker_states: tuple[BrokerState, ...] = ()
         self._refused = ""
+        self._asked_ms = 0
+        # Since when the broker of a slot does not serve, while the cluster shall run.
+        self._absent: dict[int, int] = {}
         self._busy_ms = cell.clock.now_ms()
         self._idle_ms: int | None = None
         self._restarts = 0
@@ -138,6 +143,7 @@ class ClusterTask:
         self._changed = asyncio.Event()
         loop = cell.settings.keeper
         pace = Pace(loop.scrape_interval_ms / 1000, loop.scrape_timeout_ms / 1000)
+        self._counts = TopicCounts()
         self._prober = Prober(cell.clock, cell.metrics, pace, self.poke)
         self._sampler = Sampler(
             cluster_id,
@@ -178,6 +184,7 @@ class ClusterTask:
             self._observed,
             scale=scale,
             unanswered=dict(self._prober.unanswered),
+            absent=self._absent,
             now_ms=self._cell.clock.now_ms(),
         )
 
@@ -241,6 +248,7 @@ class ClusterTask:
         decision = decide(view, self._cell.rules)
         self._idle_ms = (self._idle_ms or now_ms) if TakeSample() in decision.actions else None
         self._note_restarts(observed)
+        self._note_absent(observed, decision.status, now_ms)
         self._note_phase(view, decision.status)
         starts = Apply() in decision.actions
         if starts:
@@ -272,6 +280,7 @@ class ClusterTask:
             stored=self._is_stored(),
             applied=self._applied is not None and self._applied == self._desired_plan(),
             refused=self._refused,
+            asked_ms=self._asked_ms,
             reading=self._prober.reading,
             busy_ms=self._busy_ms,
             idle_ms=self._idle_ms,
@@ -317,15 +326,29 @@ class ClusterTask:
     def _note_activity(self, observed: ClusterObservation, now_ms: int) -> None:
         """Notes when the cluster was last not known to be idle."""
         reading = self._prober.reading
-        serves = observed.brokers and all(b.state is BrokerState.RUNNING for b in observed.brokers)
         at_work = self.phase in {ClusterPhase.RUNNING, ClusterPhase.STOPPING} and self._wake is None
-        if not (serves and at_work and reading is not None and reading.connections == 0):
+        counted = counts_all_clients(observed.brokers) and at_work
+        if not (counted and reading is not None and reading.connections == 0):
             self._busy_ms = now_ms
 
     def _note_restarts(self, observed: ClusterObservation) -> None:
         if observed.known:
             self._cell.metrics.count("restarts", max(observed.restarts - self._restarts, 0))
             self._restarts = observed.restarts
+
+    def _note_absent(
+        self, observed: ClusterObservation, status: Status | None, now_ms: int
+    ) -> None:
+        """Notes since when slots do not serve. While the cluster sleeps, none shall."""
+        if not observed.known:
+            return
+        serving = {b.slot for b in observed.brokers if b.state is BrokerState.RUNNING}
+        at_rest = {ClusterPhase.ASLEEP, ClusterPhase.STOPPING}
+        runs = self._spec is not None and status is not None and status.phase not in at_rest
+        slots = range(self._spec.scale) if self._spec is not None and runs else ()
+        self._absent = {
+            slot: self._absent.get(slot, now_ms) for slot in slots if slot not in serving
+        }
 
     def _note_phase(self, view: View, status: Status | None) -> None:
         if status is None or status.phase is view.phase:
@@ -351,7 +374,7 @@ class ClusterTask:
             case Apply():
                 pass  # `_take_step` does it before it writes the status
             case Stop():
-                self._applied = None
+                self._applied, self._refused = None, ""
                 await self._ask_driver(self._cell.driver.stop(self.cluster_id, clean=True))
             case Replace(slot):
                 await self._replace_broker(slot)
@@ -408,6 +431,7 @@ class ClusterTask:
         if plan is None:
             return
         self._kept = True
+        self._asked_ms = self._cell.clock.now_ms()
         outcome = await self._ask_driver(self._start_brokers(plan.caused_by(cause)))
         self._refused = outcome.message if outcome.answer is Answer.REFUSED else ""
         self._applied = plan if outcome.answer is Answer.ACCEPTED else None
@@ -486,7 +510,7 @@ class ClusterTask:
             return None
         content: dict[str, object] = {
             "groups": groups_in(pictures),
-            "topics": topics_in(pictures),
+            "topics": self._counts.of(pictures),
             "connections": sum(picture.connections or 0 for picture in pictures),
         }
         if any(picture.cut for picture in pictures):

@@ -8,15 +8,21 @@ The decisions for a cluster that may run:
 | asleep | it never sleeps | starting | apply |
 | starting, running | no broker serves | starting | apply, unless the driver accepted that already |
 | starting, running | a broker serves | running | the wake request is removed |
+| starting, running | a slot has no broker | | apply |
+| starting, running | a broker refused its settings, others did not | | apply, a while later |
 | running | idle for long enough | running | a sample is taken |
 | running | idle, and the sample was taken or failed | stopping | |
 | stopping | a broker runs, and a new reading is still idle | stopping | stop |
 | stopping | a client, no reading, or a wake request before the stop | running | |
 | stopping | a wake request after the stop | starting | apply |
 | stopping | nothing runs | asleep | |
-| any | a broker refused its settings, or ends again and again | failed | |
+| any | none serves: all refused their settings, or end again and again | failed | |
 | failed | a new spec, or a while later a wake request | starting | apply |
 | any | a broker's machine is lost, or it does not answer | | replace it, with growing pauses |
+
+A cluster runs as soon as one of its brokers serves, and as long as one does: the others take over
+what a broker led, so the failure of one is a matter of its slot alone. A smaller scale is an apply
+too, by which the driver stops the brokers of the highest slots.
 
 A cluster that may not run is stopped, and its wake requests are removed. The driver removes its
 objects and files only once the control plane has written a `Removal`, which says that its records
@@ -25,6 +31,7 @@ are purged. A missing spec, or one that says deleted, is not enough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from brokers.metadata_records import BrokerStatus
@@ -52,11 +59,13 @@ class Rules:
 class Reading:
     """The client connections to all brokers of a cluster; None where a broker gave no number.
 
-    `taken_ms` is when the reading began.
+    `taken_ms` is when the reading began. `counted` are the connections to those brokers that gave a
+    number.
     """
 
     taken_ms: int
     connections: int | None
+    counted: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,7 @@ class View:
     - `observed`: the cluster's brokers as the driver sees them.
     - `applied`: the driver accepted the brokers of this spec, and was not asked to stop them since.
     - `refused`: why the driver refused them; empty where it did not.
+    - `asked_ms`: when the driver was last asked to run them.
     - `reading`: the last reading of connections.
     - `busy_ms`: when the cluster was last not known to be idle.
     - `idle_ms`: since when a sample is requested because the cluster was idle for long enough.
@@ -89,6 +99,7 @@ class View:
     stored: bool = True
     applied: bool = False
     refused: str = ""
+    asked_ms: int = 0
     reading: Reading | None = None
     busy_ms: int = 0
     idle_ms: int | None = None
@@ -177,7 +188,7 @@ def decide(view: View, rules: Rules) -> Decision:
 
 def _decide_active(view: View, spec: Spec, rules: Rules) -> Decision:
     """Decides about a cluster that may run."""
-    if _ends_again_and_again(view, rules) or _is_refused(view):
+    if _has_failed(view, spec, rules):
         return _decide_failed(view, spec, rules)
     if view.phase is ClusterPhase.FAILED:
         return _decide_retry(view, spec, rules)
@@ -220,8 +231,7 @@ def _decide_leaving(view: View, spec: Spec) -> Decision:
 def _decide_running(view: View, spec: Spec, rules: Rules) -> Decision:
     """Decides about a cluster that shall run: applies, replaces, or finds it idle."""
     actions: list[Action] = []
-    missing = set(range(spec.scale)) - {broker.slot for broker in view.observed.brokers}
-    if not view.applied or missing:
+    if _is_apply_due(view, spec, rules):
         actions.append(Apply())
     actions += [
         Replace(broker.slot)
@@ -236,7 +246,27 @@ def _decide_running(view: View, spec: Spec, rules: Rules) -> Decision:
         if view.idle_ms is None or view.sampled_ms < view.idle_ms:
             return Decision((TakeSample(),), _next_status(view, spec, ClusterPhase.RUNNING))
         return Decision((Scrape(),), _next_status(view, spec, ClusterPhase.STOPPING, "idle"))
-    return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.RUNNING))
+    message = view.refused or _failure_of_slots(view)
+    return Decision(tuple(actions), _next_status(view, spec, ClusterPhase.RUNNING, message))
+
+
+def _is_apply_due(view: View, spec: Spec, rules: Rules) -> bool:
+    """Whether the driver is to be asked for the brokers of the spec."""
+    slots = {broker.slot for broker in view.observed.brokers}
+    if not view.refused and not (view.applied and slots.issuperset(range(spec.scale))):
+        return True
+    if not _is_refused(view):
+        return False
+    anew = view.status is None or spec.generation > view.status.observed_generation
+    # What is refused once is refused again, so there are pauses. A negative time means that the
+    # clock was set back.
+    return anew or not 0 <= view.now_ms - view.asked_ms < rules.retry_failed_ms
+
+
+def _failure_of_slots(view: View) -> str:
+    """What keeps brokers from serving while others serve; empty where nothing is known."""
+    broker = next((b for b in view.observed.brokers if b.message), None)
+    return "" if broker is None else f"broker {broker.slot}: {broker.message}"
 
 
 def _needs_replacing(broker: BrokerObservation, view: View, rules: Rules) -> bool:
@@ -290,7 +320,7 @@ def _decide_retry(view: View, spec: Spec, rules: Rules) -> Decision:
     waited_ms = view.now_ms - status.since_ms
     # A negative time means that the clock was set back, which must not delay the start.
     due = waited_ms >= rules.retry_failed_ms or waited_ms < 0
-    if view.observed.brokers and not _is_refused(view):
+    if view.observed.brokers and not _has_failed(view, spec, rules):
         return _decide_running(view, spec, rules)
     if spec.generation > status.observed_generation or (view.wake is not None and due):
         status = _next_status(view, spec, ClusterPhase.STARTING, status.message)
@@ -300,9 +330,17 @@ def _decide_retry(view: View, spec: Spec, rules: Rules) -> Decision:
     )
 
 
-def _ends_again_and_again(view: View, rules: Rules) -> bool:
-    return not _serving_brokers(view) and any(
-        broker.failures >= rules.failures_max for broker in view.observed.brokers
+def _has_failed(view: View, spec: Spec, rules: Rules) -> bool:
+    """Whether no broker serves, nor will by itself: all are refused, or end again and again."""
+    if _serving_brokers(view):
+        return False
+    own = {b.slot: b for b in view.observed.brokers if b.slot < spec.scale}
+    return bool(view.refused) or (
+        len(own) == spec.scale
+        and all(
+            broker.state is BrokerState.FAILED or broker.failures >= rules.failures_max
+            for broker in own.values()
+        )
     )
 
 
@@ -321,13 +359,29 @@ def _serving_brokers(view: View) -> tuple[BrokerObservation, ...]:
     return tuple(b for b in view.observed.brokers if b.state is BrokerState.RUNNING)
 
 
+def counts_all_clients(brokers: Sequence[BrokerObservation]) -> bool:
+    """Whether the brokers that serve have all the clients: one serves, and no other is a process.
+
+    A process that does not serve, or stops, may have clients that were not counted.
+    """
+    others = [b for b in brokers if b.state is not BrokerState.RUNNING]
+    return len(others) < len(brokers) and all(map(_is_no_process, others))
+
+
+def _is_no_process(broker: BrokerObservation) -> bool:
+    """Whether a broker that does not serve has ended, or waits for a machine."""
+    if broker.state is BrokerState.STARTING:
+        return broker.pid is None and not broker.machine
+    return broker.state in {BrokerState.WAITING, BrokerState.FAILED}
+
+
 def _is_idle(view: View, spec: Spec, rules: Rules) -> bool:
     return (
         view.phase is ClusterPhase.RUNNING
         and view.status is not None
         and view.now_ms - view.status.since_ms >= rules.awake_min_ms
         and spec.idle_timeout_ms > 0
-        and len(_serving_brokers(view)) == len(view.observed.brokers)
+        and counts_all_clients(view.observed.brokers)
         and view.reading is not None
         and view.reading.connections == 0
         and view.now_ms - view.busy_ms >= spec.idle_timeout_ms
@@ -341,15 +395,16 @@ def _forget_wake(view: View) -> tuple[ForgetWake, ...]:
 def _next_status(view: View, spec: Spec, phase: ClusterPhase, message: str = "") -> Status:
     before = view.status or Status(spec.generation, ClusterPhase.ASLEEP, view.now_ms)
     woke = before.phase is ClusterPhase.ASLEEP and phase is not ClusterPhase.ASLEEP
-    connections = view.reading.connections if view.reading is not None else 0
+    connections = view.reading.counted if view.reading is not None else 0
     return replace(
         before,
         observed_generation=spec.generation,
         phase=phase,
         since_ms=before.since_ms if phase is before.phase else view.now_ms,
         brokers=tuple(_broker_status(broker) for broker in _serving_brokers(view)),
-        # An unknown number is stored as 0; whether the cluster is idle is decided by the reading.
-        connections=(connections or 0) if _serving_brokers(view) else 0,
+        # Those that are not known count as 0 here; whether the cluster is idle is decided by the
+        # reading.
+        connections=connections if _serving_brokers(view) else 0,
         restarts=(0 if woke else before.restarts) + view.observed.restarts - view.restarts,
         message=message,
         started_for=_started_for(view, spec, before, phase),

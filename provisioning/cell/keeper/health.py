@@ -12,7 +12,7 @@ from provisioning.cell.keeper.records import ClusterPhase, Status
 from provisioning.cell.notes import CellHealth
 from provisioning.cell.status.picture import Damage
 
-# Brokers that do not serve yet count as unhealthy only after this time in the phase `starting`.
+# A broker that does not serve yet, or not again, counts as unhealthy only after this time.
 START_MS = 30_000
 # A broker that did not answer so often in a row counts as unhealthy.
 UNANSWERED = 5
@@ -57,9 +57,13 @@ def beat_of(
     *,
     scale: int,
     unanswered: Mapping[int, int],
+    absent: Mapping[int, int],
     now_ms: int,
 ) -> Beat:
-    """The health of a cluster's brokers. Without a status, asleep or stopping, none should run."""
+    """The health of a cluster's brokers. Without a status, asleep or stopping, none should run.
+
+    `absent`: by slot, since when (Unix ms) its broker does not serve.
+    """
     machines = frozenset(b.machine for b in observed.brokers if b.lost and b.machine)
     if not observed.known:
         return Beat(known=False)
@@ -72,10 +76,10 @@ def beat_of(
         and not broker.lost
         and unanswered.get(broker.slot, 0) < UNANSWERED
     }
-    missing = scale - len(well & set(range(scale)))
-    if status.phase is ClusterPhase.STARTING and 0 <= now_ms - status.since_ms < START_MS:
-        missing = 0
-    return Beat(scale, missing, machines)
+    if status.phase is not ClusterPhase.FAILED:
+        refused = {b.slot for b in observed.brokers if b.state is BrokerState.FAILED}
+        well |= {s for s, since_ms in absent.items() if 0 <= now_ms - since_ms < START_MS} - refused
+    return Beat(scale, scale - len(well & set(range(scale))), machines)
 
 
 def health_of_cell(

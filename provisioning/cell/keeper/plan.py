@@ -13,7 +13,8 @@ from provisioning.cell.keeper.kubernetes import KubernetesSettings
 from provisioning.cell.keeper.records import Spec
 from provisioning.cell.keeper.settings import KeeperSettings
 
-# Each listener takes a free port: clients find brokers through the cluster's status.
+# Each listener takes a free port: clients find brokers through the cluster's status, and brokers
+# find each other through its metadata.
 ANY_PORT = "127.0.0.1:0"
 
 
@@ -61,6 +62,8 @@ def _broker_settings(
             "super_users_only": True,
             "link": ANY_PORT,
             "link_secret": link_secret(cell_secret, spec.cluster_id),
+            # Also where there is one broker, which need not end where the cluster gets others.
+            "brokers": ANY_PORT,
             "metrics": ANY_PORT,
         },
         "security": {

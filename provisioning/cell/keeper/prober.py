@@ -120,11 +120,14 @@ class Prober:
         for target, answered in zip(readers, answers, strict=True):
             self._unanswered[target] = 0 if answered else self._unanswered[target] + 1
         pictures = [reader.picture for reader in readers.values()]
-        counts = [picture.connections for picture in pictures] if all(answers) else [None]
         if all(answers):
             self._damaged = damaged_in(pictures)
-        total = None if None in counts else sum(count for count in counts if count is not None)
-        self.reading = Reading(taken_ms, total)
+        counts = [
+            picture.connections if answered else None
+            for picture, answered in zip(pictures, answers, strict=True)
+        ]
+        counted = sum(count for count in counts if count is not None)
+        self.reading = Reading(taken_ms, None if None in counts else counted, counted)
         self._seen()
 
     async def _read_all(self, readers: Mapping[ProbeTarget, StatusReader]) -> list[bool]:

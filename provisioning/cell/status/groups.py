@@ -53,9 +53,12 @@ class GroupTable:
     def all(self) -> list[Group]:
         """All groups as a sample holds them (see `cell/samples.py`).
 
-        A partition that is assigned to a member and has no commit counts from the log start.
+        A partition that is assigned to a member and has no commit counts from the log start. Of a
+        group that moves from one coordinator to another there is the one that knows more.
         """
-        return [self._describe(place) for place in self._places]
+        return [
+            self._describe(max(places, key=self._known_of)) for places in self._by_name.values()
+        ]
 
     def whole(self, name: str) -> Group | None:
         """One group as a sample holds it; None where it is not known, or not with all it has."""
@@ -91,6 +94,11 @@ class GroupTable:
             for picture in self._pictures
             for committed, _, _ in picture.entries("o").values()
         )
+
+    def _known_of(self, place: GroupPlace) -> tuple[int, int, GroupPlace]:
+        """How many members and offsets a coordinator knows of a group; its place decides a tie."""
+        of = [keys[place.picture].get(place.number, ()) for keys in (self._members, self._offsets)]
+        return len(of[0]), len(of[1]), place
 
     def _describe(self, place: GroupPlace) -> Group:
         picture = self._pictures[place.picture]
@@ -140,12 +148,17 @@ class GroupTable:
         return members
 
     def _bounds_of(self, topic: str, number: int) -> tuple[int, int] | None:
-        """Log start and end of a partition, of whichever broker leads it."""
-        bounds = None
-        for picture, of_topic in self._topics[topic]:
-            fields = picture.entries("p").get((of_topic, number))
-            bounds = bounds if fields is None else (fields[0], fields[1])
-        return bounds
+        """Log start and end of a partition, of whichever broker leads it.
+
+        While it moves two brokers may have it; the one with the later end leads it.
+        """
+        known = (
+            picture.entries("p").get((of_topic, number))
+            for picture, of_topic in self._topics[topic]
+        )
+        every = [(fields[1], fields[0]) for fields in known if fields is not None]
+        end, start = max(every, default=(None, None))
+        return None if start is None or end is None else (start, end)
 
 
 def groups_in(pictures: Sequence[Picture]) -> list[Group]:

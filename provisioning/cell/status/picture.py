@@ -119,6 +119,11 @@ class Picture:
         """A picture of the same broker of which nothing is known yet."""
         return Picture(self.slot, cluster=self._cluster, bytes_max=self._bytes_max)
 
+    @property
+    def incarnation(self) -> str:
+        """The broker's incarnation, a number; empty where nothing was taken yet."""
+        return self.next.partition(".")[0]
+
     def entries(self, kind: str) -> Mapping[Key, Fields]:
         """The entries of a kind, by the numbers that name them."""
         return self._entries[kind]

@@ -174,19 +174,32 @@ class PodCell(Cell):
         return pod
 
     def broker_process(self, cluster_id: str) -> int:
-        """The pid, as this machine sees it, of the broker in a cluster's pod."""
-        pids = self.kubernetes.node.processes(self.pod(cluster_id)["metadata"]["uid"])
+        """The pid, as this machine sees it, of the broker in the only pod of a cluster."""
+        return self.process_in(self.pod(cluster_id))
+
+    def process_in(self, pod: Mapping[str, Any]) -> int:
+        """The pid, as this machine sees it, of the broker in a pod."""
+        pids = self.kubernetes.node.processes(pod["metadata"]["uid"])
         (pid,) = [pid for pid in pids if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         return pid
 
     def kill_broker(self, cluster_id: str) -> None:
         """Kills the broker, and waits until the pod's first process has started another one."""
-        pid = self.broker_process(cluster_id)
+        pod = self.pod(cluster_id)
+        self.wait_other_process(pod, self.kill_process(pod))
+
+    def kill_process(self, pod: Mapping[str, Any]) -> int:
+        """Kills the broker in a pod. Returns its pid."""
+        pid = self.process_in(pod)
         os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def wait_other_process(self, pod: Mapping[str, Any], pid: int) -> None:
+        """Waits until a pod has a broker that is not `pid`."""
 
         def another() -> bool:
             try:
-                return self.broker_process(cluster_id) != pid
+                return self.process_in(pod) != pid
             except (ValueError, OSError):
                 return False
 

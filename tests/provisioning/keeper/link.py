@@ -35,7 +35,8 @@ async def connect(address: str, link_secret: str) -> Linked:
             "principal": "User:alice",
             "listener": "SASL_PLAINTEXT",
             "client_address": "127.0.0.1:1",
-            "advertised": ["127.0.0.1:9"],
+            # The address of each slot.
+            "advertised": ["127.0.0.1:9"] * 3,
             "gateway_nonce": "00" * NONCE_BYTES,
         }
     ).encode()

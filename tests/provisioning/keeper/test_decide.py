@@ -475,7 +475,7 @@ VIEWS = st.builds(
         st.just("cl_a"),
         st.integers(1, 5),
         st.sampled_from(SpecState),
-        st.integers(1, 2),
+        st.integers(1, 3),
         st.sampled_from([0, 1, IDLE]),
     ),
     wake=st.none() | st.just(WAKE),
@@ -487,13 +487,19 @@ VIEWS = st.builds(
     busy_ms=st.integers(NOW - 2 * IDLE, NOW),
     idle_ms=st.none() | st.integers(NOW - 1000, NOW),
     sampled_ms=st.integers(NOW - 2 * IDLE, NOW),
-    unanswered=st.sampled_from([(), ((0, 3),), ((0, 20),)]),
+    asked_ms=st.integers(NOW - 2 * RULES.retry_failed_ms, NOW),
+    unanswered=st.sampled_from([(), ((0, 3),), ((0, 20), (1, 20))]),
     kept=st.booleans(),
     removable=st.booleans(),
     leaving=st.booleans(),
 ).flatmap(
-    lambda v: st.lists(BROKERS, max_size=1).map(
-        lambda brokers: replace(v, observed=ClusterObservation("cl_a", tuple(brokers)))
+    lambda v: st.dictionaries(st.integers(0, 3), BROKERS, max_size=4).map(
+        lambda brokers: replace(
+            v,
+            observed=ClusterObservation(
+                "cl_a", tuple(replace(brokers[slot], slot=slot) for slot in sorted(brokers))
+            ),
+        )
     )
 )
 
@@ -601,11 +607,8 @@ class World:
     def at_rest(self):
         brokers = self.view.observed.brokers
         sleeps = self.view.spec is not None and self.view.spec.idle_timeout_ms > 0
-        if not brokers:
-            return True
-        return brokers[0].state is BrokerState.FAILED or (
-            brokers[0].state is BrokerState.RUNNING and not sleeps
-        )
+        states = {broker.state for broker in brokers}
+        return states <= {BrokerState.FAILED} or (states == {BrokerState.RUNNING} and not sleeps)
 
     def done(self, action):
         v = self.view
@@ -613,8 +616,14 @@ class World:
             case Apply():
                 states = {b.slot: b for b in v.observed.brokers}
                 slots = range(v.spec.scale)
-                kept = tuple(self.applied(states.get(slot), slot) for slot in slots)
-                return {"applied": True, "observed": self.observed(*kept), "kept": True}
+                kept = [self.applied(states.pop(slot, None), slot) for slot in slots]
+                surplus = [replace(b, state=BrokerState.STOPPING) for b in states.values()]
+                return {
+                    "applied": True,
+                    "asked_ms": v.now_ms,
+                    "observed": self.observed(*kept, *surplus),
+                    "kept": True,
+                }
             case Stop():
                 stops = tuple(replace(b, state=BrokerState.STOPPING) for b in v.observed.brokers)
                 return {"applied": False, "observed": self.observed(*stops)}

@@ -119,7 +119,9 @@ def beat(phase, *brokers, since_ms=0, scale=1, known=True, **unanswered):
     observed = ClusterObservation("cl_a", tuple(brokers), known=known)
     status = Status(1, phase, since_ms)
     silent = {0: unanswered.get("silent", 0)}
-    return beat_of(status, observed, scale=scale, unanswered=silent, now_ms=NOW)
+    return beat_of(
+        status, observed, scale=scale, unanswered=silent, absent={0: since_ms}, now_ms=NOW
+    )
 
 
 def test_what_should_run_and_does_not_is_unhealthy():

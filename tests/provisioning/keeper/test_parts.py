@@ -44,6 +44,11 @@ def connections(prober):
     return prober.reading.connections
 
 
+def counted(prober):
+    """The connections to those brokers that gave a number."""
+    return prober.reading.counted
+
+
 def test_connections_of_all_brokers_count():
     async def scenario():
         two, three = page(record(connections=2)), page(record(connections=3))
@@ -57,6 +62,7 @@ def test_connections_of_all_brokers_count():
                 assert prober.reading is None
                 await until(lambda: prober.reading is not None)
                 assert connections(prober) is None
+                assert counted(prober) == 2
                 assert dict(prober.unanswered)[0] == 0
                 assert dict(prober.unanswered)[1] > 0
 

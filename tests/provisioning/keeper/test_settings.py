@@ -117,8 +117,17 @@ def test_a_plan_is_settings_that_a_broker_takes():
         assert resolved["listener"]["sasl"] == ["PLAIN", "SCRAM-SHA-512"]
         assert resolved["listener"]["super_users_only"] is True
         assert resolved["cache"]["hot_bytes"] == 1
-        for listener in ("kafka", "link", "metrics"):
+        for listener in ("kafka", "link", "metrics", "brokers"):
             assert resolved["listener"][listener] == "127.0.0.1:0"
+
+
+def test_a_broker_has_the_same_settings_at_any_scale():
+    """So that a change of the scale restarts no broker."""
+    one, three = (
+        cluster_plan(dataclasses.replace(SPEC, scale=scale), SETTINGS, bytes(32)).brokers
+        for scale in (1, 3)
+    )
+    assert one[0] == three[0]
 
 
 STORAGE = "[storage]\ndfs = '-'\nbucket = '-'\nmetadata = '-'\n"

@@ -106,10 +106,11 @@ def test_specs_and_wake_requests_are_read(side):
     assert desired.revision >= wake.revision
 
 
-def test_a_stored_scale_of_several_brokers_is_read_as_one(tmp_path):
+@pytest.mark.parametrize(("stored", "read"), [(3, 3), (16, 16), (17, 16)])
+def test_a_stored_scale_is_read_up_to_the_greatest(tmp_path, stored, read):
     side = Real(str(tmp_path / "metadata.sqlite"))
-    side.cell.want(scale=3, ports=(9092, 9093, 9094))
-    assert side.store.desired().specs == {CLUSTER: SPEC}
+    side.cell.want(scale=stored, ports=(9092, 9093, 9094, 9095))
+    assert side.store.desired().specs == {CLUSTER: replace(SPEC, scale=read)}
 
 
 def test_a_wake_request_is_never_seen_before_its_spec(tmp_path, monkeypatch):

@@ -48,6 +48,24 @@ def test_a_broker_listens_where_its_pod_does():
     assert settings["listener"]["sasl"] == ["SCRAM-SHA-512"]
 
 
+def test_brokers_reach_each_other_on_one_port_and_no_other():
+    (policy,) = [m for m in manifests(plan_of(brokers=3), OPTIONS) if m["kind"] == "NetworkPolicy"]
+    peers = [{"podSelector": {"matchLabels": {"app.kubernetes.io/component": "broker"}}}]
+    ports = [{"port": 9095, "protocol": "TCP"}]
+    rules = policy["spec"]["ingress"] + policy["spec"]["egress"]
+    assert [rule for rule in rules if peers in rule.values()] == [
+        {"from": peers, "ports": ports},
+        {"to": peers, "ports": ports},
+    ]
+    pod = deployment(CLUSTER, 0, 1, replace(OPTIONS, brokers_port=7))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert '--set=listener.brokers="$(POD_IP):7"' in container["command"]
+    # Its address is known in the pod only, so no settings have another one.
+    secret = settings_secret(plan_of(listener={"brokers": "127.0.0.1:0"}).brokers[0], OPTIONS)
+    settings = tomllib.loads(base64.b64decode(secret["data"]["broker.toml"]).decode())
+    assert "brokers" not in settings["listener"]
+
+
 def test_secrets_stand_in_secrets_only():
     for manifest in manifests(plan_of(listener={"link_secret": "decoy" * 8}), OPTIONS):
         text = json.dumps(manifest)

@@ -54,6 +54,17 @@ def test_a_group_of_which_something_is_missing_is_not_whole():
     assert (moving.names, moving.whole("a")) == (("a",), None)
 
 
+def test_a_group_that_moves_is_in_a_sample_once_as_the_one_who_knows_more_has_it():
+    offset = ["o", 1, 1, 0, 4, None, 0]
+    leads = picture_of(["t", 1, "t"], ["p", 1, 0, 0, 10, 9, None], group(1, "a"), group(2, "b"))
+    # A broker that gave the partition away knows an earlier end.
+    led = picture_of(["t", 1, "t"], ["p", 1, 0, 0, 7, 9, None], group(1, "a"), offset, slot=1)
+    for pictures in ([leads, led], [led, leads]):
+        shown = groups_in(pictures)
+        assert [(entry["group"], entry["coordinator"]) for entry in shown] == [("a", 1), ("b", 0)]
+        assert [entry["lag"] for entry in shown] == [6, 0]
+
+
 def test_the_group_without_a_name_is_in_samples_alone():
     table = GroupTable([picture_of(group(1, ""), group(2, "a"))])
     assert table.names == ("a",)

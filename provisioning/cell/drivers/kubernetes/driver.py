@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -310,6 +310,7 @@ class KubernetesDriver:
             # Perhaps somebody deleted an object that it needs, so all are written next time.
             self._complete.pop(cluster_id, None)
             raise
+        self._note_asked(cluster_id, kept=slots)
         for deployment in self._deployments.of(name):
             if slot_of(deployment) not in slots:
                 self._scale_deployment(deployment, 0)
@@ -361,9 +362,11 @@ class KubernetesDriver:
                 metadata = pod["metadata"]
                 self._api.delete("Pod", metadata["name"], metadata["namespace"], grace_s=0)
 
-    def _note_asked(self, cluster_id: str) -> None:
+    def _note_asked(self, cluster_id: str, kept: Collection[int] = ()) -> None:
+        """Notes that all pods are asked to end, but for those of the slots that are kept."""
         for pod in self._pods.of(namespace_of(cluster_id)):
-            self._asked_to_end.add(instance_of(pod))
+            if slot_of(pod) not in kept:
+                self._asked_to_end.add(instance_of(pod))
 
     def _scale_deployment(self, deployment: Manifest, replicas: int) -> int:
         """Sets the replicas of a Deployment. Returns the number of writes, 0 or 1."""
@@ -479,17 +482,18 @@ class KubernetesDriver:
 
     def _note_change(self, cluster_id: str) -> None:
         live = {
-            instance_of(pod)
+            instance_of(pod): slot_of(pod)
             for pod in self._pods.of(namespace_of(cluster_id))
             if not is_ending(pod)
         }
         desired = self._desired.get(cluster_id)
-        if desired is not None and not desired.runs:
-            # No pod of a cluster that was asked to stop counts as ended by itself, however late its
-            # end is seen.
-            self._asked_to_end |= live
-        gone = self._instances.get(cluster_id, set()) - live
-        self._instances[cluster_id] = live
+        if desired is not None:
+            # No pod that was asked to stop, with its cluster or with its slot, counts as ended by
+            # itself, however late its end is seen.
+            slots = _slots_of(desired) if desired.runs else set()
+            self._asked_to_end |= {instance for instance, slot in live.items() if slot not in slots}
+        gone = self._instances.get(cluster_id, set()) - live.keys()
+        self._instances[cluster_id] = set(live)
         unasked = gone - self._asked_to_end
         self._asked_to_end -= gone
         if unasked:

@@ -32,8 +32,11 @@ SETTINGS_FOLDER = "/etc/freshet"
 SETTINGS_FILE = "broker.toml"
 DFS = "dfs"
 DFS_FOLDER = "/dfs"
-# The container's environment variable with the address of its pod.
+# The container's environment variables with the address of its pod, and with the zone of its node.
 POD_IP = "POD_IP"
+ZONE = "ZONE"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+HOST_LABEL = "kubernetes.io/hostname"
 SCRATCH_FOLDER = "/tmp"  # noqa: S108 (an empty volume of the pod)
 # The size of the volume and its claim. The file system is shared and nothing is reserved, so only
 # their being equal matters.
@@ -141,13 +144,18 @@ def service_account(cluster_id: str, options: KubernetesOptions) -> Manifest:
 
 
 def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
-    """Lets in the service's own pods on the brokers' ports, and out DNS, metadata and storage."""
+    """Lets in the service's own pods on the brokers' ports, and out DNS, metadata and storage.
+
+    The brokers of a cluster reach each other on one port, and no others.
+    """
     own = {
         "namespaceSelector": {
             "matchLabels": {"kubernetes.io/metadata.name": options.system_namespace}
         }
     }
     ports = [options.kafka_port, options.link_port, options.metrics_port]
+    peers = [{"podSelector": {"matchLabels": {PART: BROKER}}}]
+    between = _tcp_ports([options.brokers_port])
     dns = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
     egress = [
         {"to": [{"ipBlock": {"cidr": cidr}}], **({"ports": _tcp_ports(ports)} if ports else {})}
@@ -160,8 +168,11 @@ def network_policy(cluster_id: str, options: KubernetesOptions) -> Manifest:
         "spec": {
             "podSelector": {},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [own], "ports": _tcp_ports(ports)}],
-            "egress": [dns, {"to": [own]}, *egress],
+            "ingress": [
+                {"from": [own], "ports": _tcp_ports(ports)},
+                {"from": peers, "ports": between},
+            ],
+            "egress": [dns, {"to": [own]}, {"to": peers, "ports": between}, *egress],
         },
     }
 
@@ -249,6 +260,8 @@ def settings_toml(broker: BrokerPlan, options: KubernetesOptions) -> str:
     """A broker's settings as TOML, with the addresses and the folder that its pod has."""
     sections = {name: dict(values) for name, values in broker.settings.items()}
     sections["storage"]["dfs"] = DFS_FOLDER
+    # The pod's command says where the broker listens for others: the address is known there only.
+    sections["listener"].pop("brokers", None)
     sections["listener"] |= {
         "kafka": f"0.0.0.0:{options.kafka_port}",
         "link": f"0.0.0.0:{options.link_port}",
@@ -312,18 +325,22 @@ def deployment(cluster_id: str, slot: int, replicas: int, options: KubernetesOpt
 
 
 def _pod_spec(options: KubernetesOptions, cluster_id: str, slot: int) -> Manifest:
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {PART: BROKER}},
-    }
+    # Over zones, and over the nodes of a zone: a node that is lost takes few brokers along.
+    spread = [
+        {
+            "maxSkew": 1,
+            "topologyKey": label,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {PART: BROKER}},
+        }
+        for label in (ZONE_LABEL, HOST_LABEL)
+    ]
     pod: Manifest = {
         "serviceAccountName": BROKERS,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": options.stop_timeout_s,
-        "topologySpreadConstraints": [spread],
+        "topologySpreadConstraints": spread,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": options.user,
@@ -359,6 +376,7 @@ def _container_spec(options: KubernetesOptions, cluster_id: str) -> Manifest:
             ("kafka", options.kafka_port),
             ("link", options.link_port),
             ("metrics", options.metrics_port),
+            ("brokers", options.brokers_port),
         )
     ]
     healthy = {"path": "/healthz", "port": "metrics", "scheme": "HTTP"}
@@ -374,12 +392,13 @@ def _container_spec(options: KubernetesOptions, cluster_id: str) -> Manifest:
             # The address that the broker returns to Kafka clients of the cell, which are the keeper
             # and the control plane.
             f'--set=listener.advertised="$({POD_IP}):{options.kafka_port}"',
+            f'--set=listener.brokers="$({POD_IP}):{options.brokers_port}"',
+            f'--set=broker.rack="$({ZONE})"',
         ],
         "env": [
-            {
-                "name": POD_IP,
-                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}},
-            }
+            _variable(POD_IP, "status.podIP"),
+            # Kubernetes copies it from the node. Where it does not, this is empty.
+            _variable(ZONE, f"metadata.labels['{ZONE_LABEL}']"),
         ],
         "ports": ports,
         "resources": {
@@ -408,3 +427,8 @@ def _container_spec(options: KubernetesOptions, cluster_id: str) -> Manifest:
             {"name": "scratch", "mountPath": SCRATCH_FOLDER},
         ],
     }
+
+
+def _variable(name: str, field: str) -> Manifest:
+    """An environment variable with the value of a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}

@@ -92,3 +92,6 @@ class KubernetesOptions:
         "The port of its `/metrics`, `/healthz` and `/status`, for keeper and control plane.",
         minimum=1,
     )
+    brokers_port: int = setting(
+        9095, "The port where it listens for the other brokers of its cluster.", minimum=1
+    )

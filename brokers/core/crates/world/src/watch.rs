@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 pub struct Ended;
 
 /// The value as it is now. It is not kept while anything is awaited.
-pub struct Now<'a, T>(RwLockReadGuard<'a, State<T>>);
+pub struct Now<'a, T>(RwLockReadGuard<'a, Versioned<T>>);
 
 impl<T> Deref for Now<'_, T> {
     type Target = T;
@@ -24,7 +24,7 @@ impl<T> Deref for Now<'_, T> {
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct Versioned<T> {
     value: T,
     /// How often it was sent.
     version: u64,
@@ -33,7 +33,7 @@ struct State<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
-    state: RwLock<State<T>>,
+    state: RwLock<Versioned<T>>,
     changed: Notify,
 }
 
@@ -65,7 +65,7 @@ impl<T: Default> Default for Sender<T> {
 impl<T> Sender<T> {
     /// A sender with a first value.
     pub fn new(value: T) -> Self {
-        let state = State { value, version: 0, has_ended: false };
+        let state = Versioned { value, version: 0, has_ended: false };
         Self(Arc::new(Shared { state: RwLock::new(state), changed: Notify::new() }))
     }
 
@@ -161,7 +161,7 @@ impl<T> Receiver<T> {
 
 async fn wait<T>(
     shared: &Shared<T>,
-    mut is_awaited: impl FnMut(&State<T>) -> bool,
+    mut is_awaited: impl FnMut(&Versioned<T>) -> bool,
 ) -> Result<Now<'_, T>, Ended> {
     loop {
         // Before the look: what is sent after it wakes this.
