@@ -39,9 +39,9 @@ fmt: ## format Python, Rust and Go (after `make setup`)
 bench: ## B=<name>: run a bench against real Kafka [and BEFORE=<commit>]; without B, list them
 	@.ci/bench $(B)
 
-chaos: ## kill a broker under idempotent clients, at length; ARGS="[--gib N] --kills N --seed N"
-	@.ci/setup test
-	@.venv/bin/python -m tests.clients $(ARGS)
+chaos: ## hurt a cluster, then one broker, under clients; ARGS="--minutes N --seed N --kills N"
+	@.ci/setup all
+	@.venv/bin/python -m tests.chaos $(ARGS)
 
 FOLDER ?= screenshots
 screenshots: ## FOLDER=<path>: contact sheets of every page of the console, in both themes

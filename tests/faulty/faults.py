@@ -8,6 +8,7 @@ import fnmatch
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 # How a folder can be made to break its promises.
 CREATE_OVER = "create-over"  # exclusive creation takes a name that is taken
@@ -39,20 +40,30 @@ class Faults:
     # By operation how long it takes, in seconds; others wait meanwhile, as for a disk.
     delays_s: Mapping[str, float] = field(default_factory=dict)
     lies: Sequence[str] = ()
-    # Which file names errors and delays are about.
+    # Which file names errors and delays are about, and in which folders, by their paths within the
+    # mount; `*` stands for slashes too.
     names: str = "*"
+    folders: str = "*"
 
-    def error(self, operation: str, name: str) -> int:
-        """The number of the error that an operation on a file ends with; 0 for none."""
+    def error(self, operation: str, path: PurePath) -> int:
+        """The number of the error that an operation on a file ends with; 0 for none.
+
+        `path` is the file's within the mount.
+        """
         name_of_error = self.errors.get(operation)
-        if name_of_error is None or not fnmatch.fnmatch(name, self.names):
+        if name_of_error is None or not self._is_about(path):
             return 0
         number: int = getattr(errno, name_of_error)
         return number
 
-    def delay_s(self, operation: str, name: str) -> float:
+    def delay_s(self, operation: str, path: PurePath) -> float:
         """How long an operation on a file takes."""
-        return self.delays_s.get(operation, 0.0) if fnmatch.fnmatch(name, self.names) else 0.0
+        return self.delays_s.get(operation, 0.0) if self._is_about(path) else 0.0
+
+    def _is_about(self, path: PurePath) -> bool:
+        return fnmatch.fnmatch(path.name, self.names) and fnmatch.fnmatch(
+            str(path.parent), self.folders
+        )
 
     def to_line(self) -> bytes:
         """As a line for the server."""

@@ -110,11 +110,11 @@ class Server:
         return True
 
     def _go_wrong(self, operation: str, node: int, name: str = "") -> None:
-        path = self._backing.path(node, name)
-        delay_s = self._faults.delay_s(operation, path.name)
+        path = self._backing.path(node, name).relative_to(self._backing.root)
+        delay_s = self._faults.delay_s(operation, path)
         if delay_s:
             self._never.wait(delay_s)
-        number = self._faults.error(operation, path.name)
+        number = self._faults.error(operation, path)
         if number:
             raise OSError(number, os.strerror(number))
 

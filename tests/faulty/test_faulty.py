@@ -59,6 +59,16 @@ def test_named_operations_fail_on_named_files_until_it_heals(folder):
         assert os.write(wal.fileno(), b"bytes") == 5
 
 
+def test_named_operations_fail_in_named_folders_alone(folder):
+    for name in ("one/lane", "other/lane"):
+        (folder.path / name).mkdir(parents=True)
+    folder.fail(Faults(errors={"create": "EIO"}, names="*.wal", folders="one/*"))
+    with pytest.raises(OSError, match="Input/output error"):
+        (folder.path / "one" / "lane" / "a.wal").touch()
+    (folder.path / "one" / "lane" / "other").touch()
+    (folder.path / "other" / "lane" / "a.wal").touch()
+
+
 def test_lies_are_given(folder):
     for name in ("taken", "source"):
         (folder.path / name).write_bytes(name.encode())
