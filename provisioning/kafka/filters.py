@@ -18,7 +18,8 @@ three digits, NaN and Infinity are not null, but they equal nothing, and are nei
 greater than anything. `~` searches a number as it is written in the record.
 
 There are no regular expressions, because a filter must not hold up the process that it runs in. Of
-a key or a value it reads the first MiB (`records.FILTERED_BYTES_MAX`).
+a key or a value it reads the first MiB (`records.FILTERED_BYTES_MAX`), and a path finds nothing in
+one of more than 128 KiB (`JSON_BYTES_MAX`), as in one that is no JSON.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from typing import Any, Protocol
 CHARS_MAX = 1_000
 # A longer number is not parsed: no filter has one as long, and a record's may have megabytes.
 NUMBER_CHARS_MAX = CHARS_MAX
+# Larger JSON is not parsed: while Python parses it, for up to 30 ms a MiB, nothing else of the
+# process runs.
+JSON_BYTES_MAX = 128 * 1024
 TERMS_MAX = 50
 DEPTH_MAX = 20
 
@@ -57,6 +61,11 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 NEGATED = {"!=": "=", "!~": "~"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
+# A number of a JSON text becomes the bytes that it is written in, and is parsed only where it is
+# compared. Python would round a fraction to a float, and refuse an integer of thousands of digits.
+# Its parser also takes NaN, Infinity and -Infinity, which are such numbers too. It calls this for
+# each number, and a function in Python would take ten times as long.
+AS_WRITTEN = str.encode
 
 
 class RecordLike(Protocol):
@@ -89,17 +98,6 @@ class FilterError(ValueError):
     """The filter is not valid. The message says at which character."""
 
 
-@dataclass(slots=True)
-class Number:
-    """A number of a JSON text, as it is written there. It is parsed only where it is compared.
-
-    Python would round a fraction to a float, and refuse an integer of thousands of digits. Its JSON
-    parser also accepts NaN, Infinity and -Infinity, which are such numbers too.
-    """
-
-    text: str
-
-
 @dataclass(frozen=True)
 class Literal:
     """The right side of a comparison: its text, and its value (None is null)."""
@@ -118,16 +116,20 @@ class Facts:
     def text(self, part: str) -> str | None:
         """The part `key` or `value` as text; None where there is none."""
         if part not in self._decoded:
-            content = getattr(self.record, part)()
+            content = self._content(part)
             self._decoded[part] = None if content is None else content.decode(errors="replace")
         text: str | None = self._decoded[part]
         return text
 
     def json(self, part: str) -> Any:  # noqa: ANN401 (JSON)
-        """Key or value as JSON, with a `Number` for each number; None where it is not JSON."""
+        """Key or value as JSON, with bytes for each number (`AS_WRITTEN`).
+
+        None where it is not JSON, or more than `JSON_BYTES_MAX`.
+        """
         name = f"{part} as JSON"
         if name not in self._decoded:
-            text = self.text(part)
+            too_large = len(self._content(part) or b"") > JSON_BYTES_MAX
+            text = None if too_large else self.text(part)
             try:
                 self._decoded[name] = None if text is None else _parse_json(text)
             except (ValueError, RecursionError):
@@ -139,9 +141,13 @@ class Facts:
         raw_headers = self.record.headers() or []
         return [(n, None if v is None else v.decode(errors="replace")) for n, v in raw_headers]
 
+    def _content(self, part: str) -> bytes | None:
+        content: bytes | None = getattr(self.record, part)()
+        return content
+
 
 def _parse_json(text: str) -> Any:  # noqa: ANN401 (JSON)
-    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
+    return json.loads(text, parse_int=AS_WRITTEN, parse_float=AS_WRITTEN, parse_constant=AS_WRITTEN)
 
 
 def compile_filter(text: str) -> Filter:
@@ -399,8 +405,8 @@ def _as_text(value: Any) -> str:  # noqa: ANN401 (JSON)
 
 def _leaf_text(value: Any) -> str | list[Any] | dict[str, Any]:  # noqa: ANN401 (JSON)
     """The JSON text of a value that holds no others; a list or an object is returned as it is."""
-    if isinstance(value, Number):
-        return value.text
+    if isinstance(value, bytes):
+        return value.decode()
     return value if isinstance(value, list | dict) else AS_JSON(value)
 
 
@@ -431,8 +437,8 @@ def _is_true_of(
 
 
 def _number_of(value: Any) -> Decimal | None:  # noqa: ANN401 (JSON)
-    if isinstance(value, Number):
-        return _parse_number(value.text)
+    if isinstance(value, bytes):
+        return _parse_number(value.decode())
     if isinstance(value, str):
         return _parse_number(value)
     # An integer is a partition, an offset or a timestamp.

@@ -191,7 +191,9 @@ class Reader:
                         reason=damage,
                     )
                 )
-            elif not batch.control and not self._read_batch(read, number, batch, high, first):
+            elif not batch.control and not self._read_batch(
+                read, number, batch, high, first, charge
+            ):
                 return self.budget.spent() is None
             read.at[number] = max(read.at[number], batch.next_offset)
             if batch.next_offset >= high:
@@ -200,7 +202,13 @@ class Reader:
         return False
 
     def _read_batch(
-        self, read: Read, number: int, batch: _core.KafkaBatch, high: int, first: int | None
+        self,
+        read: Read,
+        number: int,
+        batch: _core.KafkaBatch,
+        high: int,
+        first: int | None,
+        charge: Callable[[float], None],
     ) -> bool:
         """Reads an open batch's records below `high`. Returns False where limits end that first."""
         while taken := batch.take(
@@ -212,6 +220,8 @@ class Reader:
                 if self.budget.spent() is not None:
                     return False
                 self._take_record(read, number, fields, append_time=batch.append_time)
+                # A filter may compute for long, and others want their turns.
+                charge(0.0)
                 if first is not None and len(read.records[number]) >= first:
                     if fields[0] >= high - 1:
                         read.done.add(number)

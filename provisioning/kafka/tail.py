@@ -29,6 +29,9 @@ BATCH_RECORDS_MAX = 100
 BEHIND_MAX = 1_000
 # How many bytes of records a batch holds, but for the last one of them.
 BATCH_BYTES_MAX = 1024 * 1024
+# How long a batch may take, the wait for turns to compute included (`Access.computing`): without a
+# turn in that time nothing of it is read yet.
+READ_S = 10.0
 # How long a tail waits that has used up the quota of those whom it is for.
 THROTTLED_S = 1.0
 
@@ -90,7 +93,7 @@ class _Watch:
 
     def read_batch(self) -> TailBatch:
         """The next batch: what arrived, or nothing after a quarter second."""
-        budget = Budget(BATCH_BYTES_MAX, time.monotonic() + TIMEOUT_S)
+        budget = Budget(BATCH_BYTES_MAX, time.monotonic() + READ_S)
         reader = replace(self.reader, budget=budget)
         read = Read({n: deque(maxlen=BATCH_RECORDS_MAX) for n in self.at}, self.at)
         skipped = 0

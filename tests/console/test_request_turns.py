@@ -148,8 +148,10 @@ def test_what_computes_within_a_wait_has_a_turn_and_is_counted(monkeypatch):
             # Half of the burst is left.
             begin(shared).end()
             with request.compute() as charge:
+                began = time.monotonic()
                 charge(0.6 * turns_module.BURST_S)
-            assert not shared.take("one", within_s=0.0)
+                # It waits there until its share has made up for the tenth above the burst.
+                assert time.monotonic() - began > 0.1 * turns_module.BURST_S
         turn.end()
 
 
@@ -249,6 +251,47 @@ def test_beyond_a_burst_a_key_computes_for_its_share_of_the_time_while_others_ar
     # Alone it has all of the time.
     moments[0] += turns_module.PRESENT_S + 1
     assert turns.take("one", within_s=0.0)
+
+
+def test_what_an_organization_computes_alone_is_not_counted():
+    turns = Turns(8, "Too many.", places_per_key=1, share_of=lambda _: 0.25)
+    assert turns.take("one", within_s=0.0)
+    turns.give_back("one", 10 * turns_module.BURST_S)
+    assert turns.take("two", within_s=0.0)
+    assert turns.take("one", within_s=0.0)
+
+
+def test_who_computes_for_long_waits_for_its_next_turn_between_two_steps(turns):
+    """A live tail, which no request begins."""
+    tail = RequestTurn(turns, key="one")
+    order = []
+
+    def ask():
+        turn = begin(turns)
+        order.append("request")
+        turn.end()
+
+    with tail.compute() as charge:
+        with running(ask):
+            until(lambda: turns.waiting("one") == 1)
+            charge(turns_module.COMPUTED_AT_ONCE_S / 2)
+            assert (turns.waiting("one"), order) == (1, [])
+            charge(turns_module.COMPUTED_AT_ONCE_S)
+        order.append("next step")
+        assert tail._held
+    assert order == ["request", "next step"]
+    assert turns._free == 2
+
+
+def test_what_is_computed_without_a_turn_is_counted(monkeypatch):
+    monkeypatch.setattr(turns_module, "REQUEST_WITHIN_S", 0.01)
+    turns = Turns(8, "Too many.", places_per_key=1, share_of=lambda _: 0.01)
+    assert turns.take("two", within_s=0.0)
+    holder = begin(turns)
+    with RequestTurn(turns, key="one").compute() as charge:
+        charge(turns_module.BURST_S)
+    holder.end()
+    assert not turns.take("one", within_s=0.0)
 
 
 def test_who_has_used_up_its_share_is_called_in_time():

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -22,6 +23,13 @@ CONNECTIONS = 32
 TOPICS, VICTIM_REQUESTS = 400, 20
 TAILS, TAILED_S, PRODUCED_PER_S = 20, 6.0, 9_000
 TOPIC = "t"
+# A filter by a path parses each such record, of a kilobyte in the log, for each tail.
+FILTER = "value.a.b = 1 or value.zz = 2"
+BOMBED_S, BOMBS_PER_S = 8.0, 20
+LISTS, FEW_LISTS = 300_000, 40_000
+PAGES = 2
+# Beside them another organization waits at most for so long more than without them.
+QUIET_S, LONGER_S = 2.0, 0.25
 
 
 def timed(http, path: str) -> float:
@@ -129,3 +137,109 @@ def test_live_tails_of_a_busy_topic(service, attacker, victim):
     # Every viewer sees something, and how much was passed over.
     assert all(shown), shown
     assert all(skipped), skipped
+
+
+@contextmanager
+def bombed_topic(api: Api, cluster_id: str, lists: int):
+    """Produces records whose JSON has many lists, one in a batch, for as long as the block lasts.
+
+    Gives the sizes of those that were produced so far.
+    """
+    bomb = b'{"a":[' + b"[]," * lists + b"[]]}"
+    settings = {"compression.type": "gzip", "batch.num.messages": 1, "linger.ms": 0}
+    producer = Producer(librdkafka_settings(api.connect(cluster_id), **settings))
+    stopping = threading.Event()
+    produced: list[int] = []
+
+    def produce() -> None:
+        while not stopping.wait(1 / BOMBS_PER_S):
+            producer.produce(TOPIC, bomb)
+            producer.flush(30)
+            produced.append(len(bomb))
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield produced
+    finally:
+        stopping.set()
+        thread.join(60)
+
+
+@contextmanager
+def filtering_tails(service, key: str, address: str):
+    """Opens live tails with a filter; gives how many events `progress` each has shown."""
+    progress = [0] * TAILS
+    stopping = threading.Event()
+
+    def watch(number: int) -> None:
+        with (
+            client(service, key) as http,
+            http.stream("GET", address, params={"filter": FILTER}) as answer,
+        ):
+            assert answer.status_code == 200
+            for line in answer.iter_lines():
+                if stopping.is_set():
+                    return
+                progress[number] += line == "event: progress"
+
+    threads = [threading.Thread(target=watch, args=[number]) for number in range(TAILS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield progress
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def steadily_timed(http, path: str, seconds: float) -> list[float]:
+    """The seconds that each of the answers took, asked one after the other."""
+    took: list[float] = []
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        took.append(timed(http, path))
+    return took
+
+
+@pytest.mark.parametrize("lists", [LISTS, FEW_LISTS])
+def test_filters_by_a_path_in_live_tails(service, attacker, victim, lists):
+    cluster_id = attacker.create_cluster("busy")
+    attacker.create_topic(cluster_id, TOPIC, partitions=1)
+    own = f"/clusters/{victim.create_cluster('quiet')}/topics"
+    key = attacker.http.headers["Authorization"].removeprefix("Bearer ")
+    stream = f"/clusters/{cluster_id}/topics/{TOPIC}/messages/stream"
+    quiet = steadily_timed(victim.http, own, QUIET_S)
+    with (
+        bombed_topic(attacker, cluster_id, lists) as produced,
+        filtering_tails(service, key, stream) as progress,
+    ):
+        wait_until(lambda: produced, "records are produced")
+        waited = steadily_timed(victim.http, own, BOMBED_S)
+        bombs = len(produced)
+        wait_until(lambda: all(progress), "every tail goes on")
+    assert bombs > BOMBED_S, "few records were produced meanwhile"
+    assert max(waited) < 2 * max(quiet) + LONGER_S, (max(quiet), waited)
+
+
+@pytest.mark.parametrize("lists", [LISTS, FEW_LISTS])
+def test_filters_by_a_path_in_pages(service, attacker, victim, lists):
+    cluster_id = attacker.create_cluster("busy")
+    attacker.create_topic(cluster_id, TOPIC, partitions=1)
+    own = f"/clusters/{victim.create_cluster('quiet')}/topics"
+    key = attacker.http.headers["Authorization"].removeprefix("Bearer ")
+    page = f"/clusters/{cluster_id}/topics/{TOPIC}/messages"
+    quiet = steadily_timed(victim.http, own, QUIET_S)
+    with bombed_topic(attacker, cluster_id, lists) as produced:
+        wait_until(lambda: len(produced) > 2 * BOMBS_PER_S, "records are produced")
+
+    def ask(_number: int) -> int:
+        with client(service, key) as http:
+            return http.get(page, params={"from": "oldest", "filter": FILTER}).status_code
+
+    with looping(PAGES, ask) as statuses:
+        waited = steadily_timed(victim.http, own, BOMBED_S)
+        wait_until(lambda: len(statuses) >= PAGES, "pages are read")
+    assert set(statuses) == {200}
+    assert max(waited) < 2 * max(quiet) + LONGER_S, (max(quiet), waited)

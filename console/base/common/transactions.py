@@ -63,8 +63,8 @@ class Turn(Protocol):
     def resume(self, *, first: bool = True) -> None:
         """Takes a turn again, `first` before requests that have not begun."""
 
-    def charge(self, seconds: float) -> None:
-        """Counts what other threads computed for the request while it has its turn."""
+    def compute(self) -> AbstractContextManager[Callable[[float], None]]:
+        """Runs a block that computes between waits in a turn of its own."""
 
     def keep(self, give_back: Callable[[], None]) -> None:
         """Has something else given back when the request's answer is written."""
@@ -166,17 +166,14 @@ class RequestTransaction:
     def compute(self) -> Iterator[Callable[[float], None]]:
         """Runs a block that computes between waits, in the request's turn.
 
-        What it yields is called with the seconds that other threads computed for the block.
+        What it yields is called after each step of the block, with the seconds that other threads
+        computed for it. It waits there where the request has computed for long.
         """
         if self.turn is None or not self.outside:
             yield lambda _: None
             return
-        # Behind others of the organization: such a request computes many times.
-        self.turn.resume(first=False)
-        try:
-            yield self.turn.charge
-        finally:
-            self.turn.pause()
+        with self.turn.compute() as charge:
+            yield charge
 
     @contextmanager
     def unnoted(self) -> Iterator[None]:

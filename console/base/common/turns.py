@@ -6,6 +6,7 @@ All requests of a process share one core, as Python computes in one thread at a 
 take turns too (`RequestTurn`): an organization computes few at a time, however many it sends, and
 its others wait for it alone. While others are there it computes for a share of the time, beyond a
 burst: it would otherwise have all that they leave, and they would wait for a busy core each time.
+What a live tail computes in its own thread takes turns with the requests of its organization.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ REQUESTS_ALONE = 4
 ORGANIZATION_SHARE = 0.25
 ADDRESS_SHARE = 0.0625
 BURST_S = 2.0
+# For how long a request computes at once beside its waits. Then it waits for its next turn.
+COMPUTED_AT_ONCE_S = 0.05
 # What a request costs outside of its own thread, in seconds.
 LOOP_S = 0.002
 EARLIEST_S = 0.001
@@ -111,13 +114,17 @@ class Turns:
     def give_back(self, key: str, used_s: float = 0.0) -> None:
         """Ends a turn that was taken, in which the key computed for so long."""
         with self._lock:
-            if self._allowances is not None:
-                self._allowances.take(key, used_s)
+            self._count_used(key, used_s)
             self._free += 1
             self._running[key] -= 1
             if not self._running[key]:
                 del self._running[key]
             self._call_next()
+
+    def count_used(self, key: str, used_s: float) -> None:
+        """Counts what a key computed without a turn, since none came in time."""
+        with self._lock:
+            self._count_used(key, used_s)
 
     def forget_used(self) -> None:
         """Forgets for how long keys computed. For tests, which share one process."""
@@ -129,6 +136,11 @@ class Turns:
         """How many of a key wait for a turn."""
         with self._lock:
             return len(self._waiting.get(key, ()))
+
+    def _count_used(self, key: str, used_s: float) -> None:
+        # What a key computes while it is alone it takes from nobody.
+        if self._allowances is not None and len(self._asked_at) > 1:
+            self._allowances.take(key, used_s)
 
     def _call_next(self) -> None:
         while self._free and (key := self._next_key()) is not None:
@@ -192,14 +204,17 @@ request_turns = Turns(
 
 
 class RequestTurn:
-    """The turn of one request, which it has while it computes, and not while it waits."""
+    """The turn of one request, which it has while it computes, and not while it waits.
 
-    def __init__(self, turns: Turns | None = None) -> None:
+    A live tail has one too, with its organization as `key`, which computes by `compute` alone.
+    """
+
+    def __init__(self, turns: Turns | None = None, *, key: str | None = None) -> None:
         self._turns = turns or request_turns
-        self._key: str | None = None
+        self._key = key
         self._held = False
-        # CPU time of the request's thread when it took the turn, and of its loop.
-        self._since_s = 0.0
+        # CPU time of the request's thread when it began to compute; None while it waits.
+        self._since_s: float | None = None
         # What other threads computed for it since then.
         self._charged_s = 0.0
         self._kept: list[Callable[[], None]] = []
@@ -221,11 +236,15 @@ class RequestTurn:
 
     def pause(self) -> None:
         """Gives the turn back while the request waits for something else."""
+        if self._key is None or self._since_s is None:
+            return
+        used_s = self._used_s(self._since_s)
+        self._since_s, self._charged_s = None, 0.0
         if self._held:
             self._held = False
-            used_s = time.thread_time() - self._since_s + self._charged_s
-            self._charged_s = 0.0
-            self._turns.give_back(self._key or "", used_s)
+            self._turns.give_back(self._key, used_s)
+        else:
+            self._turns.count_used(self._key, used_s)
 
     def resume(self, *, first: bool = True) -> None:
         """Takes a turn again, `first` before those of the key that have not begun.
@@ -236,9 +255,28 @@ class RequestTurn:
             self._held = self._turns.take(self._key, within_s=REQUEST_WITHIN_S, first=first)
             self._since_s = time.thread_time()
 
-    def charge(self, seconds: float) -> None:
-        """Counts what other threads computed for the request while it has its turn."""
+    @contextmanager
+    def compute(self) -> Iterator[Callable[[float], None]]:
+        """Runs a block in a turn, behind others of the key: it is one of many of its request.
+
+        What it yields is called after each step of the block, with the seconds that other threads
+        computed for it. There the block waits for its next turn once it has computed for long.
+        """
+        self.resume(first=False)
+        try:
+            yield self._charge
+        finally:
+            self.pause()
+
+    def _charge(self, seconds: float) -> None:
         self._charged_s += seconds
+        if self._since_s is not None and self._used_s(self._since_s) >= COMPUTED_AT_ONCE_S:
+            self.pause()
+            self.resume(first=False)
+
+    def _used_s(self, since_s: float) -> float:
+        """What was computed since the thread's CPU time was `since_s`, in seconds."""
+        return time.thread_time() - since_s + self._charged_s
 
     def keep(self, give_back: Callable[[], None]) -> None:
         """Has something else given back at the end, when the request's answer is written."""

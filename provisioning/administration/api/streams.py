@@ -3,7 +3,8 @@
 The records are read in a thread, because Kafka's client blocks, and reach the event loop through a
 short queue, as the bytes of their events. While a browser does not read, the thread waits, and so
 it does where the tails of its organization have read much (`tail_shares.py`); the tail then skips
-the records that it could not show. When the client goes away, the thread ends.
+the records that it could not show. It decodes, filters and writes records in turns, as requests of
+its organization compute (`turns.py`). When the client goes away, the thread ends.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from console.base.accounts.services import renew_actor
 from console.base.common.actor import Actor, Permission
 from console.base.common.concurrency import Count, Place, TooManyAtOnce, concurrency
 from console.base.common.tenancy import organization_scope
+from console.base.common.turns import RequestTurn
 from console.base.common.waiting import stay_counted
 from console.base.limits.services import limit_of
 from provisioning import kafka
@@ -79,9 +81,11 @@ class Stream:
     _read: TailRead = field(default_factory=TailRead)
 
     _place: Place = field(init=False)
+    _turn: RequestTurn = field(init=False)
 
     def __post_init__(self) -> None:
         organization_id = self.actor.organization_id
+        self._turn = RequestTurn(key=organization_id)
         count = Count(LIMIT, organization_id, limit_of(LIMIT, organization_id=organization_id))
         try:
             self._place = concurrency().take([count], lasts_s=COUNTED_S)
@@ -158,7 +162,7 @@ class Stream:
         reason = "time"
         try:
             watched = kafka.tail(
-                self.access,
+                self.access.computing_by(self._turn.compute),
                 self.topic,
                 positions=self.positions,
                 stopped=self._left.is_set,
@@ -202,7 +206,11 @@ class Stream:
             # Only now the positions are known, so that records written from now on are shown.
             events = [] if live else [event("live", {}, batch.positions)]
             live = True
-            events += events_of(batch)
+            if batch.records:
+                with self._turn.compute():
+                    events += events_of(batch)
+            else:
+                events += events_of(batch)
             if progress is not None:
                 events += progress.events(batch)
             self._read.add(batch)

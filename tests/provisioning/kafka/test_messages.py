@@ -1,6 +1,8 @@
 """Browsing records page by page, producing one, and tailing a topic."""
 
 import base64
+import threading
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -210,6 +212,52 @@ def test_tail_shows_what_arrives(access, filled):
     batch_with_record = next(batch for batch in again if batch.records)
     assert texts(batch_with_record) == ["31"]
     again.close()
+
+
+def test_tail_computes_in_turns_and_may_wait_after_each_record(access, filled):
+    done = []
+
+    @contextmanager
+    def computing():
+        done.append("begin")
+        yield lambda _seconds: done.append("step")
+        done.append("end")
+
+    watched = tail(access.computing_by(computing), filled, filter="value ~ 3")
+    next(watched)
+    for value in (b"30", b"41", b"31"):
+        produce_one(access, filled, NewRecord(value=value, partition=0))
+    seen: list[str] = []
+    while len(seen) < 2:
+        seen += texts(next(watched))
+    watched.close()
+    assert seen == ["30", "31"]
+    # A step for each batch that is decoded, and one for each record.
+    assert done.count("step") == 6
+    assert done[0] == "begin"
+    assert done.count("begin") == done.count("end")
+
+
+def test_a_page_that_waits_too_long_for_its_turn_ends_and_the_next_one_goes_on(access, filled):
+    timeout_s = 1.0
+    steps = []
+
+    @contextmanager
+    def computing():
+        def wait_in_third_step(_seconds):
+            steps.append("step")
+            if len(steps) == 3:
+                threading.Event().wait(timeout_s)
+
+        yield wait_in_third_step
+
+    browse_all = Browse("oldest", limit=100, timeout_s=timeout_s)
+    page = browse(access.computing_by(computing), filled, browse_all)
+    assert page.stopped == "time"
+    assert 0 < len(page.records) < 30
+    going_on = Browse("oldest", limit=100, positions=page.positions or {})
+    rest = browse(access, filled, going_on)
+    assert sorted(values(page) + values(rest)) == list(range(30))
 
 
 def test_tail_ends_with_its_time(access, filled):
