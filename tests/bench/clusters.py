@@ -1,4 +1,8 @@
-"""Clusters of three brokers, ours and Apache Kafka's, of which one broker at a time is ended."""
+"""Clusters of three brokers, ours and Apache Kafka's, of which one broker at a time is ended.
+
+Clients reach ours through a gateway, as they do in the service: it resets their connections to a
+broker that was fenced.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from brokers.metadata import CellStore
+from brokers.metadata import BrokerStatus, ClusterStatus
+from brokers.secrets import link_secret
 from tests.bench.probe import wait_until_served
+from tests.bench.service import CLUSTER, Service
 from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK, Served
 from tests.peer.kafka import Peer
 from tests.peer.processes import spawn_server, stop_servers
@@ -23,9 +29,6 @@ BROKERS = 3
 FRESHET3 = "freshet3"
 KAFKA3 = "kafka3"
 SIDES = (FRESHET3, KAFKA3)
-CLUSTER = "bench"
-# As in our brokers' settings; the secret protects nothing here.
-LINK_SECRET = "5e" * 32
 WHOLE_SECONDS_MAX = 120.0
 LOOK_SECONDS = 0.005
 NOBODY = -1
@@ -44,6 +47,10 @@ class ClusterSide(Served, Protocol):
 
     def respawn(self, node: int) -> None:
         """Starts the process of a node anew, which has ended."""
+
+    @property
+    def client(self) -> dict[str, object]:
+        """The settings with which librdkafka connects and logs in."""
 
     def close(self) -> None:
         """Ends all brokers and removes their data."""
@@ -67,6 +74,11 @@ class KafkaCluster:
         return self._peer.bootstrap
 
     @property
+    def client(self) -> dict[str, object]:
+        """The settings with which librdkafka connects."""
+        return {"bootstrap.servers": self.bootstrap}
+
+    @property
     def servers(self) -> list[subprocess.Popen[bytes]]:
         """The processes, by node."""
         return self._peer.servers
@@ -77,54 +89,79 @@ class KafkaCluster:
 
 
 class FreshetCluster:
-    """Three brokers of the release build over the same folders."""
+    """Three brokers of the release build over the same folders, behind a gateway."""
 
     first_node, replication = 0, BROKERS
 
     def __init__(self) -> None:
-        self._folder = WORK / FRESHET3
-        shutil.rmtree(self._folder, ignore_errors=True)
-        for part in ("dfs", "bucket"):
-            (self._folder / part).mkdir(parents=True)
-        self._ports = free_ports(BROKERS)
-        store = CellStore(self._folder / "metadata.sqlite").cluster(CLUSTER)
-        store.create(scale=BROKERS)
+        self._service = Service(FRESHET3, idle_timeout_ms=0, scale=BROKERS)
+        self._folder = self._service.folder
+        self._ports, self._links = free_ports(BROKERS), free_ports(BROKERS)
         self.servers: list[subprocess.Popen[bytes]] = []
         try:
             for node in range(BROKERS):
                 self.servers.append(self._spawn(node))
             for server, port in zip(self.servers, self._ports, strict=True):
                 wait_until_served(server, port, since=time.monotonic())
+            self._publish_status()
+            self._service.start_gateway()
         except BaseException:
             self.close()
             raise
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all brokers."""
+        """Addresses of all brokers, past the gateway."""
         return ",".join(f"127.0.0.1:{port}" for port in self._ports)
+
+    @property
+    def client(self) -> dict[str, object]:
+        """The settings with which librdkafka connects to the gateway and logs in."""
+        return {"bootstrap.servers": self._service.bootstrap, **self._service.login}
 
     def respawn(self, node: int) -> None:
         """Starts the process of a slot anew."""
         self.servers[node] = self._spawn(node)
 
     def close(self) -> None:
-        """Ends all brokers and removes their data."""
+        """Ends all of it and removes its data."""
         stop_servers(self.servers)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._service.close()
+
+    def _publish_status(self) -> None:
+        """Says where the brokers are, as their keeper does."""
+        brokers = tuple(
+            BrokerStatus(
+                slot=node,
+                link=f"127.0.0.1:{self._links[node]}",
+                kafka=f"127.0.0.1:{self._ports[node]}",
+                metrics="",
+            )
+            for node in range(BROKERS)
+        )
+        status = ClusterStatus(
+            observed_generation=1,
+            phase="running",
+            since_ms=time.time_ns() // 1_000_000,
+            brokers=brokers,
+        )
+        self._service.store.put_status(CLUSTER, status)
 
     def _spawn(self, node: int) -> subprocess.Popen[bytes]:
         config = self._folder / f"broker{node}.toml"
         lines = [
             f'storage.dfs = "{self._folder}/dfs"',
             f'storage.bucket = "{self._folder}/bucket"',
-            f'storage.metadata = "{self._folder}/metadata.sqlite"',
+            f'storage.metadata = "{self._service.metadata}"',
             f'storage.cluster = "{CLUSTER}"',
             f"broker.node_id = {node}",
             "groups.initial_rebalance_delay_ms = 0",  # as the peer's
+            # Past the gateway, where the bench looks who leads, nobody logs in.
+            'security.super_users = ["User:ANONYMOUS"]',
             f'listener.kafka = "127.0.0.1:{self._ports[node]}"',
+            f'listener.link = "127.0.0.1:{self._links[node]}"',
             'listener.brokers = "127.0.0.1:0"',
-            f'listener.link_secret = "{LINK_SECRET}"',
+            f'listener.link_secret = "{link_secret(self._service.secret, CLUSTER)}"',
         ]
         config.write_text("\n".join(lines) + "\n")
         return spawn_server(
@@ -146,29 +183,29 @@ def running_cluster(name: str) -> Iterator[ClusterSide]:
 
 
 class Watcher:
-    """Looks at a topic of one partition through brokers that stay."""
+    """Looks at a topic through brokers that stay."""
 
     def __init__(self, side: ClusterSide, topic: str) -> None:
         self._side, self._topic = side, topic
 
     def leader(self) -> int:
-        """The node that leads the partition."""
+        """The node that leads the first partition."""
         admin = AdminClient({"bootstrap.servers": self._side.bootstrap})
-        return self._leader(admin)
+        return self._leaders(admin)[0]
 
-    def until_led_by_another(self, dead: int) -> float:
-        """Waits until a survivor says that another node leads; returns that moment."""
+    def until_led_by_others(self, dead: int) -> float:
+        """Waits until a survivor says that others lead all partitions; returns that moment."""
         addresses = self._side.bootstrap.split(",")
         addresses.pop(dead - self._side.first_node)
         admin = AdminClient({"bootstrap.servers": addresses[0]})
         moments: list[float] = []
 
         def is_led() -> bool:
-            leader = self._leader(admin)
+            leaders = self._leaders(admin)
             moments.append(time.monotonic())
-            return leader not in {dead, NOBODY}
+            return not {dead, NOBODY} & set(leaders)
 
-        wait_until(is_led, "another node leads", WHOLE_SECONDS_MAX, LOOK_SECONDS)
+        wait_until(is_led, "others lead", WHOLE_SECONDS_MAX, LOOK_SECONDS)
         return moments[-1]
 
     def until_whole(self) -> None:
@@ -177,13 +214,14 @@ class Watcher:
 
         def is_whole() -> bool:
             metadata = admin.list_topics(self._topic, timeout=WHOLE_SECONDS_MAX)
-            partition = metadata.topics[self._topic].partitions.get(0)
-            in_sync = 0 if partition is None else len(partition.isrs)
-            return len(metadata.brokers) == BROKERS and in_sync == BROKERS
+            partitions = metadata.topics[self._topic].partitions.values()
+            in_sync = {len(partition.isrs) for partition in partitions}
+            return len(metadata.brokers) == BROKERS and in_sync == {BROKERS}
 
         wait_until(is_whole, "the cluster is whole again", WHOLE_SECONDS_MAX, 0.2)
 
-    def _leader(self, admin: AdminClient) -> int:
+    def _leaders(self, admin: AdminClient) -> list[int]:
+        """By partition."""
         metadata = admin.list_topics(self._topic, timeout=WHOLE_SECONDS_MAX)
-        partition = metadata.topics[self._topic].partitions.get(0)
-        return NOBODY if partition is None else int(partition.leader)
+        partitions = metadata.topics[self._topic].partitions
+        return [int(partitions[index].leader) for index in sorted(partitions)] or [NOBODY]

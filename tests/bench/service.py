@@ -31,6 +31,7 @@ class Service:
         name: str,
         *,
         idle_timeout_ms: int,
+        scale: int = 1,
         metadata: str = "",
         driver: Mapping[str, object] | None = None,
     ) -> None:
@@ -43,11 +44,13 @@ class Service:
             (self.folder / part).mkdir(parents=True)
         self.secret = create_cell_secret(self.folder / "secret")
         self.store = CellStore(self.metadata)
-        self.spec = self.add_cluster(CLUSTER, "bench", idle_timeout_ms=idle_timeout_ms)
-        (self.port,) = self.spec.ports
+        self.spec = self.add_cluster(CLUSTER, "bench", idle_timeout_ms=idle_timeout_ms, scale=scale)
+        self.port = self.spec.ports[0]
         self._servers: list[subprocess.Popen[bytes]] = []
 
-    def add_cluster(self, cluster_id: str, name: str, *, idle_timeout_ms: int) -> ClusterSpec:
+    def add_cluster(
+        self, cluster_id: str, name: str, *, idle_timeout_ms: int, scale: int = 1
+    ) -> ClusterSpec:
         """Adds a cluster with a user who may do everything; it sleeps until a client wakes it."""
         spec = ClusterSpec(
             id=cluster_id,
@@ -55,16 +58,17 @@ class Service:
             organization_id=f"org_{name}",
             generation=1,
             state="active",
-            scale=1,
+            scale=scale,
             idle_timeout_ms=idle_timeout_ms,
-            ports=tuple(free_ports(1)),
+            # The first is that of all brokers; several have one each besides.
+            ports=tuple(free_ports(1 if scale == 1 else 1 + scale)),
             host=name,
             connections_max=1000,
             # The limit is not what is measured.
             wakes_per_minute_max=100_000,
         )
         cluster = self.store.cluster(cluster_id)
-        cluster.create()
+        cluster.create(scale=scale)
         cluster.set_user(USER, PASSWORD)
         everything = [("TOPIC", "*"), ("GROUP", "*"), ("CLUSTER", "kafka-cluster")]
         cluster.add_acls(

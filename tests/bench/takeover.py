@@ -1,11 +1,11 @@
 """One of three brokers ends under load, and the others take over.
 
-`takeover_kill` kills the leader of a partition with -9; its keeper starts it again a second later.
-`takeover_hang` stops the process (SIGSTOP) as a host that hangs, and replaces it once the load is
-over. A producer with librdkafka's own defaults sends 1,000 records a second to that partition, with
-all acks; the gap is the longest time between two acknowledgements. `value` and `peer` are the worst
-gap, ours and that of three brokers of Apache Kafka. `led_worst_ms` is the servers' part: until a
-survivor names another leader. In the end all that was acknowledged is counted.
+`takeover_kill` kills one with -9; its keeper starts it again a second later. `takeover_hang` stops
+the process (SIGSTOP) as a host that hangs, and replaces it once the load is over. A producer with
+librdkafka's own defaults sends 1,000 records a second to all of 1,000 partitions, with all acks;
+the gap is the time that the slowest record took. `value` and `peer` are the worst gap, ours and
+that of three brokers of Apache Kafka. `led_worst_ms` is the servers' part: until a survivor names
+other leaders of all partitions. In the end all that was acknowledged is counted.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ TIMES = 5
 RECORD_BYTES = 1024
 RATE = 1_000
 TOPIC = "takeover"
+PARTITIONS = 1_000
+# Until a producer has connected to all brokers.
+SKIP_MS = 1_500
 AFTER_S = (2.0, 4.0)
 RESPAWN_AFTER_S = 1.0
 # Nobody waits longer for a record too many, which should not come.
@@ -82,7 +85,7 @@ def run_ending(
 def _measure(name: str, ending: Ending, times: int) -> Figures:
     chance = random.Random(name)
     with running_cluster(name) as side:
-        create_topic(side, TOPIC, 1)
+        create_topic(side, TOPIC, PARTITIONS)
         watcher, sent, gaps, led = Watcher(side, TOPIC), 0, [], []
         for _ in range(times):
             watcher.until_whole()
@@ -93,7 +96,7 @@ def _measure(name: str, ending: Ending, times: int) -> Figures:
             led.append(led_ms)
             progress(f"  {name}: gap {gap_ms:.0f} ms, led by another after {led_ms:.0f} ms")
         # One more than there should be, so that a record too many is seen.
-        reading = Reading(side.bootstrap, TOPIC, 1, sent + 1, seconds=READ_SECONDS)
+        reading = Reading(side.bootstrap, TOPIC, PARTITIONS, sent + 1, seconds=READ_SECONDS)
         records_read = consume_records(reading).records
         return {
             "gap_median_ms": statistics.median(gaps),
@@ -107,8 +110,10 @@ def _measure(name: str, ending: Ending, times: int) -> Figures:
 def _end_once(
     side: ClusterSide, watcher: Watcher, ending: Ending, records: int, after_s: float
 ) -> tuple[float, float]:
-    """Ends the leader; returns the gap, and the time until another node leads, in ms."""
-    load = Load(side.bootstrap, TOPIC, records, RECORD_BYTES, rate=RATE)
+    """Ends a leader; returns the gap, and the time until others lead all partitions, in ms."""
+    client = side.client
+    bootstrap = str(client.pop("bootstrap.servers"))
+    load = Load(bootstrap, TOPIC, records, RECORD_BYTES, client, rate=RATE, skip_ms=SKIP_MS)
     producing = Producing(load)
     leader = watcher.leader()
     server = side.servers[leader - side.first_node]
@@ -116,12 +121,12 @@ def _end_once(
         threading.Event().wait(after_s)
         ended_at = time.monotonic()
         server.send_signal(ending.signal)
-        led_s = watcher.until_led_by_another(leader) - ended_at
+        led_s = watcher.until_led_by_others(leader) - ended_at
         if ending.signal == signal.SIGKILL:
             server.wait()
             threading.Event().wait(RESPAWN_AFTER_S)
             side.respawn(leader)
-        gap_ms = producing.result().gap_max_ms
+        gap_ms = producing.result().max_ms
     finally:
         producing.close()
     if server.poll() is None:
