@@ -17,9 +17,9 @@ Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 TrafficLimitKind = Literal["refuse_produce", "refuse", "throttle"]
 LaneState = Literal["live", "fenced", "sealed", "closed"]
 
-# Two brokers of one cluster fence each other at each start: until they can share one, a cluster
-# has one broker, whatever limits and stored specs say.
-BROKERS_PER_CLUSTER_MAX = 1
+# Each broker of a cluster knows all others, and has a port and a name of its own for clients. Of
+# more that a stored spec says, as earlier releases accepted it, so many run.
+BROKERS_PER_CLUSTER_MAX = 16
 
 T = TypeVar("T")
 
@@ -35,11 +35,12 @@ class ClusterSpec:
     """Counts from 1 and grows with each change."""
     state: SpecState
     scale: int
-    """How many brokers it has when awake; of more, `BROKERS_PER_CLUSTER_MAX` run."""
+    """How many brokers it has when awake, at most `BROKERS_PER_CLUSTER_MAX`."""
     idle_timeout_ms: int
     """It is put to sleep after this time without a client."""
     ports: tuple[int, ...]
-    """The gateway's plain listeners on loopback, by slot."""
+    """The gateway's plain listeners on loopback: the bootstrap port, then a port for each slot,
+    also for slots without a broker. A single one is slot 0's."""
     host: str
     """Its label in the names of TLS listeners: lowercase letters, digits and dashes."""
     connections_max: int

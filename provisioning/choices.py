@@ -69,6 +69,15 @@ class Mechanism(models.TextChoices):
     SCRAM_SHA_256 = "SCRAM-SHA-256", "SCRAM-SHA-256"
 
 
+class BrokerPhase(models.TextChoices):
+    """What a cluster's broker does, as people are shown it."""
+
+    SERVING = "serving", "Serving"
+    # It is started, for the first time or anew.
+    STARTING = "starting", "Starting"
+    STOPPED = "stopped", "Stopped"
+
+
 class Phase(models.TextChoices):
     """The state of a cluster that people are shown."""
 

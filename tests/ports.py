@@ -13,8 +13,8 @@ import itertools
 import socket
 from collections.abc import Iterator
 
-# As many as a service has for its clusters, and two more.
-BLOCK = 100
+# As many as a service has for its clusters, and two more: for 62 clusters.
+BLOCK = 250
 _BLOCKS = range(12_000, 22_000, BLOCK)
 _SHARE = 1_000
 _SHARES = range(22_000, 32_000, _SHARE)

@@ -150,11 +150,6 @@ def has_no_api(*names):
     return not advertised_apis() & set(names)
 
 
-def has_one_broker():
-    records = (ROOT / "brokers/metadata_records.py").read_text()
-    return re.search(r"^BROKERS_PER_CLUSTER_MAX\b.*= 1$", records, re.MULTILINE) is not None
-
-
 def has_no_module(files, folder, *names):
     """Whether no module of a folder is called so, in Python and in Rust."""
     modules = (file for file in files if file.startswith(folder) and file.endswith((".py", ".rs")))
@@ -177,7 +172,6 @@ def offers_no_mechanism(name):
 
 # What README.md calls missing → whether it is: once this fails, the sentence is to be changed.
 MISSING = {
-    "Several brokers in a cluster": lambda _: has_one_broker(),
     "Scaling by load": lambda files: has_no_module(
         files, "provisioning/", "autoscaler", "balance", "balancer"
     ),

@@ -269,9 +269,10 @@ class Gateway:
     folder: Path = setting(Path("{home}/gateway"), "Folder of certificates and keys.")
     kafka_port: int = setting(9092, "First port of the range of plain listeners on the loopback.")
     kafka_ports: int = setting(
-        1_000,
-        "How many ports that range has, one for each broker of a cluster that is not deleted. Ports"
-        " of the service's own listeners are left out.",
+        4_000,
+        "How many ports that range has. A cluster that is not deleted has 4 of them, or 1 and one"
+        " for each broker where it has more than 3 brokers; a cluster of one broker gets a single"
+        " one where the range has no 4 left. Ports of the service's own listeners are left out.",
     )
     tls_port: int = setting(9443, "Port of the TLS listener.")
     domain: str = setting("kafka.localhost", "Domain under which clusters have their names.")
@@ -372,10 +373,10 @@ class Limits:
         100, "Deleted clusters of an organization that can be restored, when it creates one."
     )
     brokers: int = setting(
-        1,
-        "Brokers of a cluster when it is awake; more than 1 is not supported yet.",
+        BROKERS_PER_CLUSTER_MAX,
+        "Brokers of a cluster when it is awake.",
+        minimum=1,
         maximum=BROKERS_PER_CLUSTER_MAX,
-        expected=f"{BROKERS_PER_CLUSTER_MAX}: several brokers per cluster are not supported yet",
     )
     credentials: int = setting(200, "Kafka credentials of a cluster.")
     budgets: int = setting(20, "Budgets of an organization.")

@@ -27,13 +27,13 @@ class CellPort(models.Model):
     cell = models.ForeignKey(Cell, on_delete=models.PROTECT, related_name="ports")
     port = models.PositiveIntegerField()
     cluster_id = models.CharField(max_length=ID_CHARS_MAX)
-    # The node id of the broker to which the port leads.
-    slot = models.PositiveSmallIntegerField()
+    # Which of the cluster's ports it is, from 0: see `Cluster.ports`. The column keeps its name.
+    place = models.PositiveSmallIntegerField(db_column="slot")
 
     class Meta:
         constraints = (
             models.UniqueConstraint(fields=["cell", "port"], name="one_cluster_a_port"),
-            models.UniqueConstraint(fields=["cluster_id", "slot"], name="one_port_a_slot"),
+            models.UniqueConstraint(fields=["cluster_id", "place"], name="one_port_a_place"),
         )
 
     def __str__(self) -> str:

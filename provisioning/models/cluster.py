@@ -43,7 +43,8 @@ class Cluster(models.Model):
     labels = models.JSONField(default=dict)
     # Its label in the domain names of TLS listeners.
     host = models.CharField(max_length=63, unique=True)
-    # By slot. The rows of `CellPort`, which hold the same ports, keep them unique.
+    # The bootstrap port, then a port for each slot; a single one is slot 0's. None outside of local
+    # mode. The rows of `CellPort`, which hold the same ports, keep them unique.
     ports = ArrayField(models.PositiveIntegerField())
     intent = models.CharField(max_length=16, choices=Intent.choices, default=Intent.ACTIVE.value)
     # Suspended because of the organization's account status.

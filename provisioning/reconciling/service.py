@@ -54,7 +54,7 @@ from provisioning.cells import (
     forbid_brokers,
 )
 from provisioning.choices import Intent, OperationState, OperationType, SampleData
-from provisioning.clusters.services.clusters import bump_generation
+from provisioning.clusters.services.clusters import add_missing_ports, bump_generation
 from provisioning.clusters.services.deletion_guard import (
     cell_health,
     deletions_held,
@@ -121,6 +121,7 @@ def reconcile_cluster(*, organization_id: str, cluster_id: str, retry: bool = Tr
         if work is None:
             return False
         cluster, operation = work
+        add_missing_ports(cluster=cluster)
         due_at = follow_schedules(cluster=cluster)
         # From here on the row is not locked, as the cell may take its time.
         commit_so_far()

@@ -51,8 +51,10 @@ def test_changes_of_a_cluster(freshet, make_cluster):
     assert changed.json["spec"]["idle_timeout_s"] == 600
     bare = freshet("cluster", "update", cluster, "--no-labels", "-o", "json").json
     assert (bare["labels"], bare["spec"]["idle_timeout_s"]) == ({}, 600)
-    scaled = freshet("cluster", "scale", cluster, "--min", "1", "-o", "json").json
-    assert scaled["spec"]["scale"]["min"] == 1
+    scaled = freshet("cluster", "scale", cluster, "--min", "1", "--max", "3", "-o", "json").json
+    assert scaled["spec"]["scale"] == {"min": 1, "max": 3}
+    many = freshet("cluster", "scale", cluster, "--max", "17")
+    assert (many.code, "  --max: Ensure this value is less than" in many.err) == (6, True)
     given = ["--schedule", "mon-wed,FRI 07:00-19:00 Europe/Zurich"]
     given += ["--schedule", "sat-sun 22:00-24:00"]
     awake = freshet("cluster", "scale", cluster, *given, "-o", "json").json["spec"]["schedules"]

@@ -190,19 +190,19 @@ def test_more_than_the_service_can_do_is_neither_granted_nor_holds(api, tenant):
     fields = {"organization_id": tenant.id, "limit": "brokers"}
     with organization_scope(tenant.id):
         # An earlier release accepted and granted such requests.
-        request = LimitRequest.objects.create(**fields, wanted=3, reason="Zones.")
-        LimitGrant.objects.create(**fields, value=3, request=request, granted_at=now())
-    for options in ({}, {"value": 2}):
-        with pytest.raises(LimitNotRaisable, match="not supported yet") as refused:
+        request = LimitRequest.objects.create(**fields, wanted=50, reason="Zones.")
+        LimitGrant.objects.create(**fields, value=50, request=request, granted_at=now())
+    for options in ({}, {"value": 17}):
+        with pytest.raises(LimitNotRaisable, match="at most 16 brokers") as refused:
             answer_request(tenant, request.pk, services.grant_limit, **options)
         assert refused.value.errors[0].pointer == "/value"
     brokers = shown_limit(api, "brokers")
-    assert (brokers["limit"], brokers["raisable"]) == (1, False)
+    assert (brokers["limit"], brokers["raisable"]) == (16, False)
     document = assert_problem(
-        api().post("/limit-requests", {**NEW_REQUEST, "limit": "brokers", "wanted": 3}), 422
+        api().post("/limit-requests", {**NEW_REQUEST, "limit": "brokers", "wanted": 17}), 422
     )
-    assert "not supported yet" in document["detail"]
-    answer_request(tenant, request.pk, services.refuse_limit, answer="Not yet.")
+    assert "at most 16 brokers" in document["detail"]
+    answer_request(tenant, request.pk, services.refuse_limit, answer="No.")
 
 
 def test_a_limit_is_asked_for_once_at_a_time(api, tenant):

@@ -17,8 +17,8 @@ from console.base.limits.choices import LimitScope
 class Limit:
     """A limit as it is published. `effect` is a sentence on what happens when it is reached.
 
-    `supported_max` is the most that the service supports yet, whatever is set or granted; None for
-    no such bound. `unsupported` is the error text for somebody who asks for more than that.
+    `supported_max` is the most that the service supports, whatever is set or granted; None for no
+    such bound. `unsupported` is the error text for somebody who asks for more than that.
     """
 
     name: str
@@ -106,11 +106,10 @@ LIMITS: tuple[Limit, ...] = (
         "brokers",
         CLUSTER,
         "brokers",
-        "A larger scale is refused (403, limit_reached): several brokers per cluster are not "
-        "supported yet.",
+        "A larger scale is refused (403, limit_reached).",
         raisable=False,
         supported_max=BROKERS_PER_CLUSTER_MAX,
-        unsupported="Several brokers per cluster are not supported yet: a cluster has one broker.",
+        unsupported=f"A cluster has at most {BROKERS_PER_CLUSTER_MAX} brokers.",
     ),
     Limit("credentials", CLUSTER, "credentials", f"{FULL} {CLIENTS} {KEPT}"),
     Limit("acls", CLUSTER, "entries", f"{FULL} {CLIENTS} {KEPT}"),

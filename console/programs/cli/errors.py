@@ -131,6 +131,10 @@ class Refused(CommandError):
         return [line for line in dict.fromkeys(lines) if line]
 
 
+# Options of `cluster` with names shorter than those of their values, as the table of it has them.
+_SHORT_OPTIONS = {"scale-min": "min", "scale-max": "max"}
+
+
 def option_of(pointer: str) -> str:
     """Returns the option of a value, from a JSON pointer (`/spec/idle_timeout_s`) or `?parameter`.
 
@@ -142,6 +146,7 @@ def option_of(pointer: str) -> str:
     if not parts:
         return ""
     name = parts[0] if parts[0] != "spec" or len(parts) == 1 else "-".join(parts[1:])
+    name = _SHORT_OPTIONS.get(name, name)
     return f"--{name.replace('_', '-')}" + "".join(
         f" {part}" for part in parts[1:] if parts[0] != "spec"
     )

@@ -14,7 +14,7 @@ def banner(config: Config) -> str:
     rows = [
         ("Console", config.web.public_url),
         ("REST", f"{config.web.public_url}/api/v1/"),
-        ("Kafka", f"127.0.0.1:{first}–{last}, a port a cluster (SASL_PLAINTEXT)"),
+        ("Kafka", f"127.0.0.1:{first}–{last}, each cluster has its own (SASL_PLAINTEXT)"),
         (
             "Kafka, TLS",
             f"*.{config.gateway.domain}:{config.gateway.tls_port} (SASL_SSL,"

@@ -8,9 +8,10 @@ from typing import Any
 
 from rest_framework import serializers
 
+from brokers.metadata_records import BROKERS_PER_CLUSTER_MAX
 from console.base.common.conf import config
 from console.base.common.ids import ID_CHARS_MAX
-from provisioning.choices import OperationState, OperationType, Phase
+from provisioning.choices import BrokerPhase, OperationState, OperationType, Phase
 from provisioning.clusters.schedules import DAYS, MIDNIGHT, ScheduledState, minutes_of, zone_of
 from provisioning.clusters.services.observation import (
     Observation,
@@ -28,8 +29,6 @@ from provisioning.models.cluster import (
 
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$"
 LABELS_MAX = 32
-# What the column can hold; the limit `brokers` decides what is allowed.
-SCALE_MAX = 100
 LABEL_CHARS_MAX = 63
 SCHEDULES_MAX = 20
 
@@ -56,7 +55,8 @@ class ShownCluster:
         tls = f"{cluster.host}.{gateway.domain}:{gateway.tls_port}"
         listeners = [{"listener": "SASL_SSL", "bootstrap_servers": tls}]
         if settings.local and cluster.ports:
-            plain = ",".join(f"127.0.0.1:{port}" for port in cluster.ports)
+            # From it clients learn the addresses of all slots.
+            plain = f"127.0.0.1:{cluster.ports[0]}"
             listeners.insert(0, {"listener": "SASL_PLAINTEXT", "bootstrap_servers": plain})
         return listeners
 
@@ -96,10 +96,12 @@ class ConditionSerializer(serializers.Serializer[Any]):
 
 
 class ScaleSerializer(serializers.Serializer[Any]):
-    """Bounds of the number of brokers."""
+    """How many brokers it has."""
 
-    min = serializers.IntegerField(help_text="0: it sleeps while nobody is connected.")
-    max = serializers.IntegerField()
+    min = serializers.IntegerField(
+        help_text="0: it sleeps while nobody is connected. 1: it never sleeps."
+    )
+    max = serializers.IntegerField(help_text="Brokers when awake; asleep it has none.")
 
 
 class ScheduleSerializer(serializers.Serializer[Any]):
@@ -179,6 +181,13 @@ class ScheduledStateSerializer(serializers.Serializer[Any]):
     until = serializers.DateTimeField(allow_null=True, help_text="Null: that does not change.")
 
 
+class BrokerSerializer(serializers.Serializer[Any]):
+    """A broker of a cluster."""
+
+    slot = serializers.IntegerField(help_text="Its number in the cluster, from 0: its node id.")
+    phase = serializers.ChoiceField(choices=BrokerPhase.choices)
+
+
 class StatusSerializer(serializers.Serializer[Any]):
     """What is observed of a cluster at this moment."""
 
@@ -189,6 +198,9 @@ class StatusSerializer(serializers.Serializer[Any]):
     connections = serializers.IntegerField(allow_null=True, help_text="Of clients.")
     restarts = serializers.IntegerField(
         allow_null=True, help_text="Brokers that were started anew since it woke up."
+    )
+    brokers = BrokerSerializer(
+        many=True, help_text="Those that it has when awake; none while its phase is `unknown`."
     )
 
 
@@ -221,15 +233,19 @@ class ClusterSerializer(serializers.Serializer[Any]):
 
 
 class ScaleInputSerializer(serializers.Serializer[Any]):
-    """Bounds of the number of brokers. What is left out stays."""
+    """How many brokers it shall have. What is left out stays."""
 
     min = serializers.IntegerField(
-        required=False, min_value=0, max_value=1, help_text="1: it never sleeps."
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="0: it sleeps while nobody is connected. 1: it never sleeps, and has all of its "
+        "brokers all the time.",
     )
     max = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=SCALE_MAX,
+        max_value=BROKERS_PER_CLUSTER_MAX,
         help_text="Brokers when awake, up to the limit `brokers`.",
     )
 

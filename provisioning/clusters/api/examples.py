@@ -49,7 +49,7 @@ CLUSTER: dict[str, Any] = {
     "deleted_at": None,
     "spec": {
         "idle_timeout_s": 300,
-        "scale": {"min": 0, "max": 1},
+        "scale": {"min": 0, "max": 3},
         "schedules": [OFFICE_HOURS],
     },
     "schedule": {"awake": True, "until": "2026-11-23T18:00:00Z"},
@@ -75,6 +75,7 @@ CLUSTER: dict[str, Any] = {
         ],
         "connections": 2,
         "restarts": 0,
+        "brokers": [{"slot": slot, "phase": "serving"} for slot in range(3)],
     },
 }
 TOPIC: dict[str, Any] = {
@@ -177,11 +178,13 @@ CLUSTERS = {
     "create": [
         body("Smallest", {"name": "orders", "region": "local"}),
         body("With labels", {"name": "orders", "labels": {"team": "checkout"}}),
+        body("Of three brokers", {"name": "orders", "spec": {"scale": {"max": 3}}}),
         _ACCEPTED,
     ],
     "partial_update": [
         body("Idle time", {"idle_timeout_s": 600}),
         body("Never to sleep", {"spec": {"scale": {"min": 1}}}),
+        body("With five brokers", {"spec": {"scale": {"max": 5}}}),
         body("Awake in office hours", {"spec": {"schedules": [OFFICE_HOURS]}}),
         answer("Changed", CLUSTER),
     ],

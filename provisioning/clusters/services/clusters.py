@@ -38,14 +38,15 @@ from provisioning.clusters.services.operations import (
     require_idle,
 )
 from provisioning.clusters.services.placement import (
-    allocate_ports,
     choose_cell,
+    complete_ports,
     host_label,
     reallocate_ports,
     release_ports,
 )
 from provisioning.clusters.services.scheduling import scheduled_state_of
 from provisioning.errors import (
+    CellFull,
     ClusterDeleted,
     ClusterNeverSleeps,
     ClusterNotDeleted,
@@ -113,7 +114,7 @@ def create_cluster(  # noqa: PLR0913 (what a cluster consists of)
         **_traffic_columns(organization),
         sample_data=SampleData.WANTED if sample_data else SampleData.NONE,
     )
-    cluster.ports = allocate_ports(cell=cell, cluster_id=cluster.pk, count=cluster.scale_max)
+    cluster.ports = complete_ports(cell_id=cell.pk, cluster_id=cluster.pk, brokers=scale_max)
     cluster.save(force_insert=True)
     detail = {"name": name, "project_id": project.pk}
     return _begin_change(actor, cluster, OperationType.CREATE_CLUSTER, detail)
@@ -144,9 +145,15 @@ def update_cluster(*, actor: Actor, cluster: Cluster, changes: dict[str, Any]) -
     if "name" in changed:
         locks.lock("clusters", cluster.organization_id)
         _require_free_name(cluster.organization_id, changed["name"])
-    ports = _ports_for(cluster, changed.get("scale_max", cluster.scale))
     detail = changes_of(cluster, changed)
-    bump_generation(cluster=cluster, **changed, **ports)
+    if "scale_max" in changed:
+        changed["ports"] = complete_ports(
+            cell_id=cluster.cell_id,
+            cluster_id=cluster.pk,
+            brokers=changed["scale_max"],
+            held=cluster.ports,
+        )
+    bump_generation(cluster=cluster, **changed)
     record_audit(
         actor=actor,
         action="cluster.update",
@@ -241,7 +248,12 @@ def undelete_cluster(*, actor: Actor, cluster: Cluster, name: str | None = None)
         deleted_at=None,
         forfeited=False,
         deletions=[*before, [since_ms, unix_ms(now())]],
-        ports=reallocate_ports(cell=cluster.cell, cluster_id=cluster.pk, former=cluster.ports),
+        ports=reallocate_ports(
+            cell_id=cluster.cell_id,
+            cluster_id=cluster.pk,
+            brokers=cluster.scale,
+            former=cluster.ports,
+        ),
         name=chosen,
     )
     return _begin_change(actor, cluster, OperationType.UNDELETE_CLUSTER, {"name": renamed})
@@ -363,6 +375,26 @@ def _change_all(organization_id: str, **values: object) -> int:
     return len(changed)
 
 
+def add_missing_ports(*, cluster: Cluster) -> None:
+    """Gives a cluster, whose row is locked, the ports that it lacks where its cell has them free.
+
+    Ports are missing where an earlier release made the cluster, or its cell had none left then.
+    """
+    if cluster.intent != Intent.ACTIVE:
+        return
+    try:
+        ports = complete_ports(
+            cell_id=cluster.cell_id,
+            cluster_id=cluster.pk,
+            brokers=cluster.scale,
+            held=cluster.ports,
+        )
+    except CellFull:
+        return
+    if ports != cluster.ports:
+        bump_generation(cluster=cluster, ports=ports)
+
+
 def bump_generation(*, cluster: Cluster, **changes: object) -> None:
     """Changes a cluster's specification and raises its generation by one.
 
@@ -446,20 +478,6 @@ def _require_brokers_allowed(
         used=used,
         adding=count - used,
     )
-
-
-def _ports_for(cluster: Cluster, count: int) -> dict[str, list[int]]:
-    """The change of the field `ports` where the cluster gets more brokers than it has ports.
-
-    A cluster that gets fewer brokers keeps its ports. Raises `CellFull`.
-    """
-    missing = count - len(cluster.ports)
-    if missing <= 0:
-        return {}
-    added = allocate_ports(
-        cell=cluster.cell, cluster_id=cluster.pk, count=missing, first_slot=len(cluster.ports)
-    )
-    return {"ports": [*cluster.ports, *added]}
 
 
 def _require_free_name(organization_id: str, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 from brokers.errors import MetadataError
 from brokers.metadata_records import ClusterStatus
 from provisioning.cells import cell_store
-from provisioning.choices import Intent, Phase
+from provisioning.choices import BrokerPhase, Intent, Phase
 from provisioning.models import Cluster
 
 logger = logging.getLogger(__name__)
@@ -27,11 +27,19 @@ class Condition(TypedDict):
     message: str
 
 
+class ShownBroker(NamedTuple):
+    """A broker of a cluster. `slot`: its number in the cluster, from 0, and its node id."""
+
+    slot: int
+    phase: BrokerPhase
+
+
 @dataclass(frozen=True)
 class Observation:
     """What the API shows as a cluster's `status`.
 
-    `cell` is the status that the keeper wrote; None where it wrote none or it cannot be read.
+    `brokers` are sorted by slot; there are none where the cell does not answer. `cell` is the
+    status that the keeper wrote; None where it wrote none or it cannot be read.
     """
 
     phase: Phase
@@ -40,6 +48,7 @@ class Observation:
     conditions: tuple[Condition, ...]
     connections: int | None = None
     restarts: int | None = None
+    brokers: tuple[ShownBroker, ...] = ()
     cell: ClusterStatus | None = None
 
 
@@ -90,7 +99,20 @@ def observation_of(cluster: Cluster, status: ClusterStatus | None) -> Observatio
         conditions=_conditions(cluster, condition),
         connections=None if status is None else status.connections,
         restarts=None if status is None else status.restarts,
+        brokers=_brokers(cluster, status),
         cell=status,
+    )
+
+
+def _brokers(cluster: Cluster, status: ClusterStatus | None) -> tuple[ShownBroker, ...]:
+    """The brokers that the cluster is to have when awake, and others that still serve."""
+    serving = set() if status is None else {broker.slot for broker in status.brokers}
+    may_run = cluster.intent == Intent.ACTIVE and cluster.may_run
+    is_awake = status is not None and status.phase in {"starting", "running"}
+    absent = BrokerPhase.STARTING if may_run and is_awake else BrokerPhase.STOPPED
+    return tuple(
+        ShownBroker(slot, BrokerPhase.SERVING if slot in serving else absent)
+        for slot in sorted({*range(cluster.scale), *serving})
     )
 
 
@@ -127,7 +149,8 @@ def _phase(  # noqa: PLR0911 (one line a case)
         message = "It was suspended on request, and runs again once it is resumed."
         return Phase.SUSPENDED, _condition("Ready", "false", "SuspendedOnRequest", message)
     if status is not None and status.phase == "running":
-        return Phase.RUNNING, _condition("Ready", "true", "Running", "Its brokers serve.")
+        message = _serving_words(cluster, status)
+        return Phase.RUNNING, _condition("Ready", "true", "Running", message)
     if status is not None and status.phase == "failed":
         return Phase.FAILED, _condition("Ready", "false", "BrokersFailed", status.message)
     if cluster.provisioned_at is None:
@@ -141,6 +164,14 @@ def _phase(  # noqa: PLR0911 (one line a case)
         return Phase.ASLEEP, _condition("Ready", "true", "Waking", message)
     message = "It wakes up when a client connects."
     return Phase.ASLEEP, _condition("Ready", "true", "Asleep", message)
+
+
+def _serving_words(cluster: Cluster, status: ClusterStatus) -> str:
+    """What a running cluster's condition says: how many brokers serve, where one is missing."""
+    serving = len({broker.slot for broker in status.brokers} & set(range(cluster.scale)))
+    if 0 < serving < cluster.scale:
+        return f"{serving} of its {cluster.scale} brokers serve."
+    return "Its brokers serve."
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Condition:

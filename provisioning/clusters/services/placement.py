@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from console.base.common.conf import config
 from console.base.common.errors import FieldError
@@ -15,6 +16,9 @@ HOST_RANDOM_CHARS = 8
 HOST_NAME_CHARS_MAX = 40
 # Gateways read a label like this as a broker's, so no cluster may have it.
 BROKER_NAME = re.compile(r"b[0-9]+(-|$)")
+# So many slots have ports in each cluster, also where it has fewer brokers: clients of a cluster
+# that grows up to these know all addresses already.
+SLOTS_MIN = 3
 
 
 def choose_cell(*, region: str | None) -> Cell:
@@ -35,38 +39,53 @@ def host_label(name: str) -> str:
     return f"{slug}-{random_text(HOST_RANDOM_CHARS)}"
 
 
-def allocate_ports(*, cell: Cell, cluster_id: str, count: int, first_slot: int = 0) -> list[int]:
-    """Gives a cluster the lowest free ports of its cell, for slots from `first_slot` on.
+def complete_ports(
+    *, cell_id: str, cluster_id: str, brokers: int, held: Sequence[int] = ()
+) -> list[int]:
+    """The ports of a cluster: those that it holds, and the lowest free ones for what lacks.
 
-    They are the cluster's until it is deleted. Only local mode has plain listeners: elsewhere there
-    are none. It waits for other transactions that allocate ports of the cell. Raises `CellFull`.
+    The first port is for clients that bootstrap, the others are the slots', also of those without
+    a broker. Where the cell has too few free ports for that, one broker does with the first port
+    alone, and several have no port for slots without a broker. The ports are the cluster's until
+    it is deleted. Only local mode has plain listeners: elsewhere no port is added.
+
+    It waits for other transactions that give ports of the cell away. Raises `CellFull`.
     """
-    if not config().local:
-        return []
-    _lock_ports(cell)
-    port_range, taken = _port_range(), _taken_ports(cell) | config().own_ports
-    free = [port for port in port_range if port not in taken][:count]
-    if len(free) < count:
+    count_max = 1 + max(SLOTS_MIN, brokers)
+    count_min = 1 if brokers == 1 else 1 + brokers
+    if not config().local or len(held) >= count_max:
+        return list(held)
+    _lock_ports(cell_id)
+    port_range, taken = _port_range(), _taken_ports(cell_id) | config().own_ports
+    free = [port for port in port_range if port not in taken]
+    lacking = count_max - len(held)
+    if lacking > len(free):
+        lacking = max(0, count_min - len(held))
+    if lacking > len(free):
         raise CellFull(
-            f"All {len(port_range)} ports for Kafka are taken: delete a cluster, or set"
-            " `gateway.kafka_ports` (FRESHET_GATEWAY_KAFKA_PORTS) to more."
+            f"Of {len(port_range)} ports for Kafka {len(free)} are free, and the cluster needs"
+            f" {lacking} more: delete a cluster, or set `gateway.kafka_ports`"
+            " (FRESHET_GATEWAY_KAFKA_PORTS) to more."
         )
-    _hold_ports(cell, cluster_id, free, first_slot)
-    return free
+    _hold_ports(cell_id, cluster_id, free[:lacking], len(held))
+    return [*held, *free[:lacking]]
 
 
-def reallocate_ports(*, cell: Cell, cluster_id: str, former: list[int]) -> list[int]:
-    """Gives a restored cluster its former ports where all are free, and else as many others.
+def reallocate_ports(
+    *, cell_id: str, cluster_id: str, brokers: int, former: Sequence[int]
+) -> list[int]:
+    """The ports of a restored cluster: its former ones where all are free, and else others.
 
-    Raises `CellFull`.
+    Of its former ports it gets the first where that one is free, because clients know it. Raises
+    `CellFull`.
     """
-    _lock_ports(cell)
+    _lock_ports(cell_id)
     # A cluster that an earlier release deleted still holds its ports.
     release_ports(cluster_id=cluster_id)
-    if _taken_ports(cell).isdisjoint(former):
-        _hold_ports(cell, cluster_id, former, 0)
-        return former
-    return allocate_ports(cell=cell, cluster_id=cluster_id, count=len(former))
+    taken = _taken_ports(cell_id)
+    held = former if taken.isdisjoint(former) else [p for p in former[:1] if p not in taken]
+    _hold_ports(cell_id, cluster_id, held, 0)
+    return complete_ports(cell_id=cell_id, cluster_id=cluster_id, brokers=brokers, held=held)
 
 
 def release_ports(*, cluster_id: str) -> None:
@@ -74,8 +93,8 @@ def release_ports(*, cluster_id: str) -> None:
     CellPort.objects.filter(cluster_id=cluster_id).delete()
 
 
-def _lock_ports(cell: Cell) -> None:
-    Cell.objects.select_for_update().get(pk=cell.pk)
+def _lock_ports(cell_id: str) -> None:
+    Cell.objects.select_for_update().get(pk=cell_id)
 
 
 def _port_range() -> range:
@@ -83,12 +102,12 @@ def _port_range() -> range:
     return range(gateway.kafka_port, gateway.kafka_port + gateway.kafka_ports)
 
 
-def _taken_ports(cell: Cell) -> set[int]:
-    return set(CellPort.objects.filter(cell=cell).values_list("port", flat=True))
+def _taken_ports(cell_id: str) -> set[int]:
+    return set(CellPort.objects.filter(cell_id=cell_id).values_list("port", flat=True))
 
 
-def _hold_ports(cell: Cell, cluster_id: str, ports: list[int], first_slot: int) -> None:
+def _hold_ports(cell_id: str, cluster_id: str, ports: Iterable[int], first_place: int) -> None:
     CellPort.objects.bulk_create(
-        CellPort(cell=cell, port=port, cluster_id=cluster_id, slot=slot)
-        for slot, port in enumerate(ports, start=first_slot)
+        CellPort(cell_id=cell_id, port=port, cluster_id=cluster_id, place=place)
+        for place, port in enumerate(ports, start=first_place)
     )

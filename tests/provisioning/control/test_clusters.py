@@ -1,7 +1,6 @@
 """Clusters: the common cases of REST, what is shown, changes and their conflicts, deletion."""
 
 import uuid
-from dataclasses import replace
 
 import pytest
 
@@ -9,10 +8,8 @@ from brokers.errors import UnavailableError
 from brokers.metadata import CellStore
 from console.base.accounts.choices import AccountStatus
 from console.base.accounts.services.organizations import set_account_status
-from console.base.common.conf import config
 from console.base.common.errors import Conflict
 from provisioning.clusters.services import clusters
-from provisioning.models import CellPort
 from tests.console import cases
 from tests.console.queries import count_queries
 from tests.provisioning.control.world import failing, put_status
@@ -76,7 +73,8 @@ def test_a_cluster_says_where_clients_connect(api, cluster_id):
     shown = api().get(f"/clusters/{cluster_id}").json()
     plain, tls = shown["endpoints"]
     assert shown["bootstrap_servers"] == plain["bootstrap_servers"]
-    assert plain["bootstrap_servers"].startswith("127.0.0.1:9")
+    # The ports of the slots are not for clients that bootstrap.
+    assert plain["bootstrap_servers"] == "127.0.0.1:9092"
     assert tls["bootstrap_servers"].endswith(".kafka.localhost:9443")
     assert shown["spec"] == {
         "idle_timeout_s": 300,
@@ -92,65 +90,7 @@ def test_the_cell_gets_the_whole_specification(cell, make_cluster, tenant):
     assert (spec.name, spec.organization_id, spec.state) == ("Big Orders_1", tenant.id, "active")
     assert (spec.generation, spec.scale, spec.idle_timeout_ms) == (1, 1, 60_000)
     assert spec.host.startswith("big-orders-1-")
-    assert len(spec.ports) == 1
-
-
-def test_ports_are_each_clusters_own_and_come_back(make_cluster, row):
-    ports = [row(make_cluster()).ports[0] for _ in range(3)]
-    assert ports == [9092, 9093, 9094]
-    assert CellPort.objects.count() == 3
-
-
-def test_ports_of_the_services_own_listeners_are_left_out(settings, make_cluster, row):
-    reset = replace(config().gateway, kafka_port=9442, kafka_ports=3)
-    settings.FRESHET = replace(config(), gateway=reset)
-    assert [row(make_cluster()).ports[0] for _ in range(2)] == [9442, 9444]
-
-
-def test_deleted_clusters_take_no_ports_from_others(
-    api, settings, make_cluster, reconcile, row, cell
-):
-    settings.FRESHET = replace(config(), gateway=replace(config().gateway, kafka_ports=2))
-    first, second = make_cluster(name="first"), make_cluster(name="second")
-    full = api().post("/clusters", {"name": "third"})
-    cases.assert_problem(full, 503, "no_capacity")
-    assert "FRESHET_GATEWAY_KAFKA_PORTS" in full.json()["detail"]
-    for cluster_id, name in ((first, "first"), (second, "second")):
-        assert api().delete(f"/clusters/{cluster_id}", query={"name": name}).status_code == 202
-        reconcile(cluster_id)
-        put_status(cluster_id, "asleep", 2)
-        reconcile(cluster_id)
-    assert row(make_cluster(name="third")).ports == [9092]
-    # Its former port is free, so it comes back; the other one's is taken.
-    for cluster_id, port in ((second, 9093), (first, None)):
-        restored = api().post(f"/clusters/{cluster_id}:undelete")
-        if port is None:
-            cases.assert_problem(restored, 503, "no_capacity")
-            continue
-        assert restored.status_code == 202
-        reconcile(cluster_id)
-        assert cell.spec(cluster_id).ports == (port,)
-
-
-def test_a_restored_cluster_gets_another_port_where_its_own_is_taken(
-    api, make_cluster, reconcile, row
-):
-    cluster_id = make_cluster(name="first")
-    api().delete(f"/clusters/{cluster_id}", query={"name": "first"})
-    reconcile(cluster_id)
-    put_status(cluster_id, "asleep", 2)
-    reconcile(cluster_id)
-    make_cluster(name="second")
-    assert api().post(f"/clusters/{cluster_id}:undelete").status_code == 202
-    assert row(cluster_id).ports == [9093]
-    plain, _ = api().get(f"/clusters/{cluster_id}").json()["endpoints"]
-    assert plain["bootstrap_servers"] == "127.0.0.1:9093"
-
-
-def test_only_local_mode_gives_ports_away(settings, make_cluster, row):
-    settings.FRESHET = replace(config(), mode="production")
-    assert row(make_cluster()).ports == []
-    assert not CellPort.objects.exists()
+    assert len(spec.ports) == 4
 
 
 def test_what_changes_reaches_the_cell(api, cluster_id, cell, reconcile):

@@ -1,21 +1,15 @@
-"""Bounds of the number of a cluster's brokers, and suspending a cluster on request."""
+"""The number of a cluster's brokers, and suspending a cluster on request."""
+
+from dataclasses import replace
 
 import pytest
 
-from console.base.common.clock import now
-from console.base.limits.models import LimitGrant, LimitRequest
+from brokers.metadata_records import BrokerStatus
+from console.base.common.conf import config
 from provisioning.cells import cluster_store
 from provisioning.models import Cluster
 from tests.console import cases
 from tests.provisioning.control.world import put_status
-
-
-@pytest.fixture
-def raised(tenant, in_tenant):
-    """Raises the limit of brokers to three, which earlier releases allowed."""
-    asked = {"organization_id": tenant.id, "limit": "brokers"}
-    request = LimitRequest.objects.create(**asked, wanted=3, reason="Zones.")
-    LimitGrant.objects.create(**asked, value=3, request=request, granted_at=now())
 
 
 def test_a_cluster_that_never_sleeps_has_no_idle_time(api, cluster_id, cell, reconcile):
@@ -30,37 +24,73 @@ def test_a_cluster_that_never_sleeps_has_no_idle_time(api, cluster_id, cell, rec
     assert cell.spec(cluster_id).idle_timeout_ms == 300_000
 
 
-def assert_several_refused(response, used):
-    document = cases.assert_problem(response, 403, "limit_reached")
-    assert document["quota"] == {"name": "brokers", "limit": 1, "used": used}
-    assert "Several brokers per cluster are not supported yet" in document["detail"]
+def test_the_number_of_brokers_is_chosen_and_changed(api, cell, reconcile, make_cluster):
+    cluster_id = make_cluster(spec={"scale": {"max": 3}})
+    path = f"/clusters/{cluster_id}"
+    assert api().get(path).json()["spec"]["scale"] == {"min": 0, "max": 3}
+    for count in (3, 16, 1):
+        changed = api().patch(path, {"spec": {"scale": {"max": count}}})
+        assert changed.json()["spec"]["scale"] == {"min": 0, "max": count}
+        reconcile(cluster_id)
+        assert cell.spec(cluster_id).scale == count
+        assert cluster_store(cluster_id).record().scale == count
 
 
-def test_several_brokers_are_refused_whatever_the_limit(api, cluster_id, raised):
-    body = {"spec": {"scale": {"max": 2}}}
-    assert_several_refused(api().patch(f"/clusters/{cluster_id}", body), 1)
-    assert_several_refused(api().post("/clusters", {"name": "big", **body}), 0)
+def test_more_brokers_than_the_limit_are_refused(api, cluster_id, settings):
+    limits = replace(config().limits, brokers=3)
+    settings.FRESHET = replace(config(), limits=limits)
+    body = {"spec": {"scale": {"max": 4}}}
+    calls = (
+        (api().patch(f"/clusters/{cluster_id}", body), 1),
+        (api().post("/clusters", {"name": "big", **body}), 0),
+    )
+    for call, used in calls:
+        document = cases.assert_problem(call, 403, "limit_reached")
+        assert document["quota"] == {"name": "brokers", "limit": 3, "used": used}
+    allowed = api().patch(f"/clusters/{cluster_id}", {"spec": {"scale": {"max": 3}}})
+    assert allowed.status_code == 200
 
 
-def test_of_several_brokers_that_are_stored_one_is_wanted(
-    api, cluster_id, raised, cell, reconcile, row
+def test_of_more_brokers_that_are_stored_as_many_as_can_be_are_wanted(
+    api, cluster_id, cell, reconcile, row
 ):
     path = f"/clusters/{cluster_id}"
+    # An earlier release accepted this.
+    Cluster.objects.filter(pk=cluster_id).update(generation=2, scale_max=100)
+    cluster_store(cluster_id).set_scale(100)
     reconcile(cluster_id)
-    changed = {"scale_max": 3, "ports": [*row(cluster_id).ports, 29_093, 29_094]}
-    Cluster.objects.filter(pk=cluster_id).update(generation=2, **changed)
-    cluster_store(cluster_id).set_scale(3)
-    reconcile(cluster_id)
-    # The addresses stay, because clients know them.
-    assert (cell.spec(cluster_id).scale, len(cell.spec(cluster_id).ports)) == (1, 3)
-    assert cluster_store(cluster_id).record().scale == 1
-    assert api().get(path).json()["spec"]["scale"] == {"min": 0, "max": 1}
-    assert_several_refused(api().patch(path, {"spec": {"scale": {"max": 3}}}), 1)
-    assert api().patch(path, {"spec": {"scale": {"max": 1}}}).status_code == 200
-    assert row(cluster_id).scale_max == 1
+    assert (cell.spec(cluster_id).scale, len(cell.spec(cluster_id).ports)) == (16, 17)
+    assert cluster_store(cluster_id).record().scale == 16
+    assert api().get(path).json()["spec"]["scale"] == {"min": 0, "max": 16}
+    assert api().patch(path, {"spec": {"scale": {"max": 16}}}).status_code == 200
+    assert row(cluster_id).scale_max == 16
 
 
-@pytest.mark.parametrize(("bound", "value"), [("min", 2), ("min", -1), ("max", 0)])
+def test_the_brokers_of_a_cluster_are_shown(api, make_cluster, reconcile):
+    cluster_id = make_cluster(spec={"scale": {"max": 3}})
+    path = f"/clusters/{cluster_id}"
+
+    def shown():
+        return [(one["slot"], one["phase"]) for one in api().get(path).json()["status"]["brokers"]]
+
+    assert shown() == [(0, "stopped"), (1, "stopped"), (2, "stopped")]
+    put_status(cluster_id, "starting")
+    assert shown() == [(0, "starting"), (1, "starting"), (2, "starting")]
+    serving = tuple(BrokerStatus(slot=slot, link="", kafka="", metrics="") for slot in (0, 2))
+    put_status(cluster_id, "running", brokers=serving)
+    assert shown() == [(0, "serving"), (1, "starting"), (2, "serving")]
+    (ready,) = api().get(path).json()["status"]["conditions"]
+    assert (ready["status"], ready["message"]) == ("true", "2 of its 3 brokers serve.")
+    # The last one serves until it has handed its partitions over.
+    api().patch(path, {"spec": {"scale": {"max": 1}}})
+    assert shown() == [(0, "serving"), (2, "serving")]
+    put_status(cluster_id, "stopping", brokers=serving[:1])
+    assert shown() == [(0, "serving")]
+    put_status(cluster_id, "failed")
+    assert shown() == [(0, "stopped")]
+
+
+@pytest.mark.parametrize(("bound", "value"), [("min", 2), ("min", -1), ("max", 0), ("max", 17)])
 def test_bounds_that_cannot_be_are_pointed_to(api, cluster_id, bound, value):
     body = {"spec": {"scale": {bound: value}}}
     document = cases.assert_problem(api().patch(f"/clusters/{cluster_id}", body), 422)

@@ -65,8 +65,10 @@ def require_room(
 def check_room(name: str, *, limit: int, used: int, adding: int) -> None:
     """Raises `LimitReached` if `used + adding` would exceed `limit`, the known value."""
     if used + adding > limit:
-        # An empty `unsupported` stands for the error's own title.
-        raise LimitReached(BY_NAME[name].unsupported, quota=Quota(name, limit, used))
+        definition, total = BY_NAME[name], used + adding
+        # An empty text stands for the error's own title.
+        detail = definition.unsupported if total > definition.supported(total) else ""
+        raise LimitReached(detail, quota=Quota(name, limit, used))
 
 
 def frequent_limit(name: str, organization_id: str) -> int:

@@ -37,8 +37,8 @@ def _cluster_fields() -> tuple[Field, ...]:
 
 def _scale_fields() -> tuple[Field, ...]:
     return (
-        integer("spec.scale.min", "Brokers at least: 0, or 1 for never to sleep.", option="min"),
-        integer("spec.scale.max", "Brokers at most, up to the limit `brokers`.", option="max"),
+        integer("spec.scale.min", "0, or 1 for never to sleep.", option="min"),
+        integer("spec.scale.max", "Brokers when awake, up to the limit `brokers`.", option="max"),
         listed(
             "spec.schedules",
             "When it does not sleep, such as 'mon-fri 07:00-19:00 Europe/Zurich' or 'daily "
@@ -87,7 +87,7 @@ COMMANDS = (
     CommandRow(
         "cluster scale",
         "PATCH /clusters/{id}",
-        "Set how many brokers a cluster may have, and when it does not sleep.",
+        "Set how many brokers a cluster has when awake, and when it does not sleep.",
         (*_scale_fields(), validate_only()),
     ),
     _operation_row("wake", "Start its brokers, if it sleeps.", validate_only()),

@@ -6,6 +6,7 @@ import { Answered } from "@/components/Answered";
 import { CopyText } from "@/components/CopyText";
 import { Section } from "@/components/Section";
 import { Tile, Tiles } from "@/components/Tile";
+import { BrokerList } from "@/features/clusters/components/BrokerList";
 import { StateNote } from "@/features/clusters/components/StateNote";
 import { costsQuery } from "@/features/costs/api/costs";
 import { type MonthCost, monthCost } from "@/features/costs/clusters";
@@ -79,6 +80,11 @@ export function ClusterPage(): ReactElement {
       >
         <Endpoints cluster={cluster} />
       </Section>
+      {cluster && cluster.status.brokers.length > 0 && (
+        <Section title="Brokers">
+          <BrokerList brokers={cluster.status.brokers} />
+        </Section>
+      )}
       {topics?.length !== 0 && !(topicList.isError && topics === undefined) && (
         <Section
           title="Topics"

@@ -95,7 +95,26 @@ test("a new cluster is made of what was typed, and its page opens", async () => 
     name: "orders",
     region: "local",
     project_id: "prj_4xw2m7kq5v3nzjt6ybac",
+    spec: { scale: { max: 1 } },
   });
+});
+
+test("a new cluster has as many brokers as were typed, from 1 to 16", async () => {
+  const { user } = visit("/clusters?panel=new");
+  const panel = await dialog("New cluster");
+  await user.type(panel.getByRole("textbox", { name: "Name" }), "orders");
+  const brokers = panel.getByRole("textbox", { name: "Brokers" });
+  expect(brokers).toHaveValue("1");
+  await user.clear(brokers);
+  await user.type(brokers, "17");
+  const create = await panel.findByRole("button", { name: "Create cluster" });
+  await user.click(create);
+  expect(brokers).toHaveAccessibleDescription(/From 1 to 16/);
+  expect(sentTo(CREATE)).toEqual([]);
+  await user.clear(brokers);
+  await user.type(brokers, "3");
+  await user.click(create);
+  await expect.poll(() => sentTo(CREATE)[0]?.body).toMatchObject({ spec: { scale: { max: 3 } } });
 });
 
 test("a limit that is reached is named with what is in use", async () => {
@@ -118,6 +137,17 @@ test("a cluster's page says what its state means", async () => {
   expect(await screen.findByText(/2 client connections/)).toBeVisible();
   expect(screen.getByText(/Its hours keep it awake/)).toBeVisible();
   expect(screen.getByText("SASL_SSL")).toBeVisible();
+});
+
+test("a cluster's page says what each of its brokers does", async () => {
+  change(ONE, ({ status }) => {
+    const phases = ["serving", "starting", "stopped"] as const;
+    status.brokers = phases.map((phase, slot) => ({ slot, phase }));
+  });
+  visit(CLUSTER);
+  const section = within(await screen.findByRole("region", { name: "Brokers" }));
+  const shown = section.getAllByRole("listitem").map(({ textContent }) => textContent);
+  expect(shown).toEqual(["Broker 0Serving", "Broker 1Starting", "Broker 2Stopped"]);
 });
 
 test("a sleeping cluster is woken on demand, and looking at it does not", async () => {
@@ -157,6 +187,21 @@ test("only what was changed is sent, of the version that was read", async () => 
   const { body, headers } = onlySentTo(UPDATE);
   expect(body).toEqual({ idle_timeout_s: 900 });
   expect(headers.get("if-match")).toBe('"1"');
+});
+
+test("the number of brokers is changed alone", async () => {
+  const { user } = visit(`${CLUSTER}/settings`);
+  const brokers = await screen.findByRole("textbox", { name: "Brokers" });
+  expect(brokers).toHaveValue("3");
+  const save = screen.getByRole("button", { name: "Save" });
+  await user.clear(brokers);
+  await user.click(save);
+  expect(brokers).toHaveAccessibleDescription(/From 1 to 16/);
+  expect(sentTo(UPDATE)).toEqual([]);
+  await user.type(brokers, "5");
+  await user.click(save);
+  expect(await screen.findByText("The settings are saved")).toBeVisible();
+  expect(onlySentTo(UPDATE).body).toEqual({ spec: { scale: { max: 5 } } });
 });
 
 test("hours that are not complete are not sent", async () => {

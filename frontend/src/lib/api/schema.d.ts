@@ -2563,6 +2563,14 @@ export interface components {
             /** @default 3600 */
             expires_in_s?: number;
         };
+        /** @description A broker of a cluster. */
+        Broker: {
+            /** @description Its number in the cluster, from 0: its node id. */
+            slot: number;
+            phase: components["schemas"]["BrokerPhaseEnum"];
+        };
+        /** @enum {string} */
+        BrokerPhaseEnum: "serving" | "starting" | "stopped";
         /** @description A budget, its state in the current month, and its newest events. */
         Budget: {
             readonly id: string;
@@ -4270,8 +4278,6 @@ export interface components {
         PaymentMethodName: "card" | "transfer" | "other";
         /** @enum {string} */
         PermissionEnum: "ALLOW" | "DENY";
-        /** @enum {string} */
-        PhaseEnum: "provisioning" | "running" | "asleep" | "suspended" | "deleting" | "deleted" | "failed" | "unknown";
         /** @description One partition of a plan. */
         PlannedOffset: {
             topic: string;
@@ -4629,15 +4635,16 @@ export interface components {
             /** @description Null: it has said nothing yet. */
             progress: components["schemas"]["JobProgress"] | null;
         };
-        /** @description Bounds of the number of brokers. */
+        /** @description How many brokers it has. */
         Scale: {
-            /** @description 0: it sleeps while nobody is connected. */
+            /** @description 0: it sleeps while nobody is connected. 1: it never sleeps. */
             min: number;
+            /** @description Brokers when awake; asleep it has none. */
             max: number;
         };
-        /** @description Bounds of the number of brokers. What is left out stays. */
+        /** @description How many brokers it shall have. What is left out stays. */
         ScaleInputRequest: {
-            /** @description 1: it never sleeps. */
+            /** @description 0: it sleeps while nobody is connected. 1: it never sleeps, and has all of its brokers all the time. */
             min?: number;
             /** @description Brokers when awake, up to the limit `brokers`. */
             max?: number;
@@ -4998,7 +5005,7 @@ export interface components {
         StandingEnum: "active" | "suspended";
         /** @description What is observed of a cluster at this moment. */
         Status: {
-            phase: components["schemas"]["PhaseEnum"];
+            phase: components["schemas"]["StatusPhaseEnum"];
             /** Format: date-time */
             since: string | null;
             observed_generation: number;
@@ -5007,7 +5014,11 @@ export interface components {
             connections: number | null;
             /** @description Brokers that were started anew since it woke up. */
             restarts: number | null;
+            /** @description Those that it has when awake; none while its phase is `unknown`. */
+            brokers: components["schemas"]["Broker"][];
         };
+        /** @enum {string} */
+        StatusPhaseEnum: "provisioning" | "running" | "asleep" | "suspended" | "deleting" | "deleted" | "failed" | "unknown";
         /** @description What happens next to who does not pay. */
         Step: {
             stage: components["schemas"]["StageEnum"];

@@ -48,6 +48,7 @@ export type Operation = Schemas["Operation"];
 export type OrphanedTopic = Schemas["OrphanedTopic"];
 export type Partition = Schemas["Partition"];
 export type Phase = Schemas["Status"]["phase"];
+export type BrokerPhase = Schemas["Broker"]["phase"];
 export type PlannedOffset = Schemas["PlannedOffset"];
 export type LowWatermark = Schemas["LowWatermark"];
 export type ProduceRequest = Schemas["ProduceRequest"];

@@ -8,6 +8,7 @@ import type { Cluster, ClusterChange, Schedule } from "@/lib/api/types";
 import { formatDuration } from "@/lib/format/time";
 import { useUpdateCluster } from "../api/clusters";
 import { scheduleProblem } from "../schedules";
+import { BrokersInput, brokersProblem } from "./BrokersInput";
 import { DeleteCluster, RestoreCluster } from "./DeleteCluster";
 import { ProjectSelect } from "./ProjectSelect";
 import { ScheduleFields } from "./ScheduleFields";
@@ -22,6 +23,7 @@ export function changeOf(
     name: string;
     project: string;
     idle: string;
+    brokers: number;
     awake: boolean;
     schedules: Schedule[];
   },
@@ -31,8 +33,12 @@ export function changeOf(
   if (values.project !== cluster.project_id) change.project_id = values.project;
   const idle = Number(values.idle);
   if (idle !== cluster.spec.idle_timeout_s) change.idle_timeout_s = idle;
-  const min = values.awake ? 1 : 0;
-  if (min !== cluster.spec.scale.min) change.spec = { scale: { min } };
+  const [min, max] = [values.awake ? 1 : 0, values.brokers];
+  const scale = {
+    ...(min === cluster.spec.scale.min ? {} : { min }),
+    ...(max === cluster.spec.scale.max ? {} : { max }),
+  };
+  if (Object.keys(scale).length > 0) change.spec = { scale };
   if (JSON.stringify(values.schedules) !== JSON.stringify(cluster.spec.schedules)) {
     change.spec = { ...change.spec, schedules: values.schedules };
   }
@@ -85,11 +91,13 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       name: cluster.name,
       project: cluster.project_id,
       idle: String(current),
+      brokers: scale.max,
       awake: scale.min > 0,
       schedules: cluster.spec.schedules,
     },
     validate: {
       name: (name) => (name.trim() ? null : "Name the cluster"),
+      brokers: brokersProblem,
       schedules: (schedules) => (schedules.some(scheduleProblem) ? "Complete the hours" : null),
     },
   });
@@ -110,6 +118,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
     >
       <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
       <ProjectSelect {...form.getInputProps("project")} value={form.values.project} />
+      <BrokersInput {...form.getInputProps("brokers")} />
       <Select
         label="Idle time"
         description="With no client connected for this long, the cluster goes to sleep"
@@ -120,7 +129,7 @@ function GeneralForm({ cluster, refused }: Omit<Props, "onDeleted">): ReactEleme
       />
       <Switch
         label="Never sleeps"
-        description="One broker stays awake with no client connected: no first connection waits"
+        description="Its brokers stay awake with no client connected: no first connection waits"
         {...form.getInputProps("awake", { type: "checkbox" })}
       />
       {!form.values.awake && (

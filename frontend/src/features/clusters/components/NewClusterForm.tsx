@@ -6,6 +6,7 @@ import { ErrorPanel } from "@/components/ErrorPanel";
 import { MutationForm } from "@/components/MutationForm";
 import { useProjectsFor } from "@/lib/permissions";
 import { regionsQuery, useCreateCluster } from "../api/clusters";
+import { BrokersInput, brokersProblem } from "./BrokersInput";
 
 interface Props {
   onDone: (clusterId: string) => void;
@@ -18,8 +19,11 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
   const create = useCreateCluster();
   const projects = useProjectsFor("write");
   const form = useForm({
-    initialValues: { name: "", region: "", project: "" },
-    validate: { name: (name) => (name.trim() ? null : "Name the cluster") },
+    initialValues: { name: "", region: "", project: "", brokers: 1 },
+    validate: {
+      name: (name) => (name.trim() ? null : "Name the cluster"),
+      brokers: brokersProblem,
+    },
   });
   const only = regions.data?.[0]?.id ?? "";
   const first = (projects?.find((project) => project.default) ?? projects?.[0])?.id;
@@ -31,6 +35,7 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
         name: values.name.trim(),
         region: values.region || only,
         project_id: values.project || first,
+        spec: { scale: { max: values.brokers } },
       })}
       onDone={(operation) => {
         onDone(operation.resource_id);
@@ -55,6 +60,7 @@ export function NewClusterForm({ onDone, onCancel }: Props): ReactElement {
         {...form.getInputProps("region")}
         value={form.values.region || only}
       />
+      <BrokersInput {...form.getInputProps("brokers")} />
       {(projects?.length ?? 0) > 1 && (
         <Select
           label="Project"

@@ -13,13 +13,13 @@ type Condition struct {
 	Message string `json:"message"`
 }
 
-// Scale bounds the number of a cluster's brokers.
+// Scale is how many brokers a cluster has: Max when awake. With a Min of 1 it never sleeps.
 type Scale struct {
 	Min int64 `json:"min"`
 	Max int64 `json:"max"`
 }
 
-// ScaleWish is the change of the bounds. A field that is nil stays as it is.
+// ScaleWish is a change of the scale. A field that is nil stays as it is.
 type ScaleWish struct {
 	Min *int64 `json:"min,omitempty"`
 	Max *int64 `json:"max,omitempty"`

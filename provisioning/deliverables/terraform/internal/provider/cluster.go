@@ -31,7 +31,7 @@ const (
 	// Creating takes a second or two. A cluster that takes this long waits for capacity or a
 	// person.
 	clusterTimeout    = 20 * time.Minute
-	brokersMax        = 1000
+	brokersMax        = 16
 	idleTimeoutMin    = 5
 	idleTimeoutMax    = 7 * 24 * 3600
 	protectedSummary  = "The cluster is protected against deletion"
@@ -156,16 +156,16 @@ func scaleAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
 		Computed:            true,
-		MarkdownDescription: "Bounds of the number of brokers.",
+		MarkdownDescription: "How many brokers it has.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"min": bound("`0`: it sleeps while nobody is connected; `1`: it never sleeps.", 0, 1),
-			"max": bound("Brokers when awake, up to the limit `brokers`.", 1, brokersMax),
+			"max": bound("Brokers when awake, 1 to 16; up to the limit `brokers`.", 1, brokersMax),
 		},
 	}
 }
 
-// scaleWish returns the bounds that a configuration sets; nil where it sets none.
+// scaleWish returns the scale that a configuration sets; nil where it sets none.
 func scaleWish(scale types.Object) *api.ScaleWish {
 	if scale.IsNull() || scale.IsUnknown() {
 		return nil

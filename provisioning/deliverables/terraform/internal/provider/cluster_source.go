@@ -56,9 +56,9 @@ func clusterAttributes() map[string]schema.Attribute {
 		"idle_timeout_s": shownNumber("Seconds without a client after which it sleeps."),
 		"scale": schema.SingleNestedAttribute{
 			Computed:            true,
-			MarkdownDescription: "Bounds of the number of brokers.",
+			MarkdownDescription: "How many brokers it has.",
 			Attributes: map[string]schema.Attribute{
-				"min": shownNumber("`0`: it sleeps while nobody is connected."),
+				"min": shownNumber("`0`: it sleeps while nobody is connected; `1`: it never sleeps."),
 				"max": shownNumber("Brokers when awake."),
 			},
 		},

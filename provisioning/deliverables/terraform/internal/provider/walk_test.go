@@ -186,6 +186,25 @@ func TestAProtectedClusterIsNotPlannedAway(t *testing.T) {
 	}
 }
 
+func TestAClusterHasUpToSixteenBrokers(t *testing.T) {
+	_, endpoint := newFake(t)
+	walk := newWalker(t, endpoint)
+	schema := walk.schemas["freshet_cluster"]
+	for brokers, refused := range map[int]bool{0: true, 1: false, 16: false, 17: true} {
+		config := object{"name": "orders", "scale": object{"min": nil, "max": brokers}}
+		answer, err := walk.server.ValidateResourceConfig(t.Context(),
+			&tfprotov6.ValidateResourceConfigRequest{
+				TypeName: "freshet_cluster", Config: walk.value(schema, config),
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(answer.Diagnostics) > 0) != refused {
+			t.Errorf("%d brokers: %v", brokers, answer.Diagnostics)
+		}
+	}
+}
+
 func TestImportsAreByName(t *testing.T) {
 	service, endpoint := newFake(t)
 	config := topicConfig("a", object{"configs": object{"k": "v"}})

@@ -55,7 +55,7 @@ fn new_topic(name: &str) -> NewTopic {
         replication_factor: 3,
         internal: false,
         configs: [("retention.ms".to_owned(), "1000".to_owned())].into(),
-        leader: None,
+        leaders: Vec::new(),
     }
 }
 

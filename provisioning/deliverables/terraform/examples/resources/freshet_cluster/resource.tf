@@ -19,3 +19,9 @@ resource "freshet_cluster" "reports" {
     time_zone = "Europe/Zurich"
   }]
 }
+
+# It goes on while a broker is started anew: the two others have taken its partitions over.
+resource "freshet_cluster" "payments" {
+  name  = "payments"
+  scale = { max = 3 }
+}
