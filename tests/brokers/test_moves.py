@@ -45,7 +45,7 @@ def admin(brokers):
 
 
 def leaders(admin):
-    """Partition of the topic → the node that leads it."""
+    """Partition of the topic → the node that leads it, as some broker knows by now."""
     (topic,) = admin.describe_topics([TOPIC])
     return {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
 
@@ -54,14 +54,14 @@ def test_partitions_go_to_the_brokers_that_a_client_chooses(admin, brokers):
     topic = NewTopic(TOPIC, replica_assignments=ASSIGNED)
     admin.create_topics([topic], timeout_ms=TIMEOUT_S * 1_000)
     assigned = {index: replicas[0] for index, replicas in ASSIGNED.items()}
-    assert leaders(admin) == assigned
+    wait_until(lambda: leaders(admin) == assigned, "the assigned brokers lead")
 
     moved = {TopicPartition(TOPIC, index): replicas for index, replicas in MOVED.items()}
     assert admin.alter_partition_reassignments(moved) == dict.fromkeys(moved)
     chosen = assigned | {index: replicas[0] for index, replicas in MOVED.items()}
     wait_until(lambda: leaders(admin) == chosen, "the chosen brokers lead")
     wait_until(lambda: admin.list_partition_reassignments() == {}, "nothing is to be moved")
-    assert leaders(admin) == chosen
+    wait_until(lambda: leaders(admin) == chosen, "they lead still")
 
 
 def test_a_node_that_is_gone_cannot_be_chosen_until_it_is_back(admin, brokers, tmp_path):

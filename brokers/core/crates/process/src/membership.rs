@@ -32,14 +32,15 @@ pub(crate) struct TakesPart {
     engine: Arc<Engine>,
     member: Arc<Member>,
     /// Sends the member to its thread once the cluster has other brokers.
-    _begins: AbortOnDropHandle<()>,
+    begins: AbortOnDropHandle<()>,
     _ended: oneshot::Sender<Infallible>,
 }
 
 impl TakesPart {
-    /// Has the cluster's other brokers take over what this one leads, if there are any.
+    /// Has the cluster's other brokers take over what this one leads, if there ever were any: it
+    /// may be stopped because the cluster is to have one broker from now on.
     pub(crate) async fn leave(&self) {
-        if !self.engine.has_peers() {
+        if !self.begins.is_finished() {
             return;
         }
         tokio::select! {
@@ -117,7 +118,7 @@ impl Membership {
             })
         };
         let begins = AbortOnDropHandle::new(begins);
-        TakesPart { engine: Arc::clone(engine), member, _begins: begins, _ended: ends }
+        TakesPart { engine: Arc::clone(engine), member, begins, _ended: ends }
     }
 }
 
