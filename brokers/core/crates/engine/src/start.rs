@@ -75,7 +75,7 @@ impl Engine {
         // is durable and names the manifests that count. Until then only earlier lanes name them.
         let (lane, lane_writer) = taken.start_lane(&environment, &settings, jobs.clone()).await?;
         let (changes, opened) = watch::channel(0);
-        let keeper = Arc::new(taken.topic_keeper(&environment, &settings, changes));
+        let keeper = Arc::new(taken.topic_keeper(&environment, &settings, (&lane, changes)));
         let term = watch::Sender::new(taken.only_term());
         let groups = taken.create_groups(&environment, &settings, &lane);
         let load_groups = groups::coordinator_loader(&groups, &taken.view);
@@ -422,13 +422,14 @@ impl TakenOver {
         &self,
         environment: &Environment,
         settings: &EngineSettings,
-        changes: watch::Sender<u64>,
+        (lane, changes): (&Arc<Lane>, watch::Sender<u64>),
     ) -> TopicKeeper {
         TopicKeeper {
             metadata: Arc::clone(&self.metadata),
             view: Arc::clone(&self.view),
             fence: self.claim.fence,
             partitions: Arc::clone(&self.partitions),
+            lane: Arc::clone(lane),
             sources: Arc::clone(&self.sources),
             rules: self.viewed_topics(settings),
             clock: Arc::clone(&environment.clock),

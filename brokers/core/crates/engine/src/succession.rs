@@ -17,6 +17,10 @@ pub(super) fn sealed_end(end: LaneEnd) -> SealedEnd {
     SealedEnd { file: end.file, sequence: end.sequence }
 }
 
+/// More hand-overs of a partition than there can be between a backup of the metadata and its loss:
+/// one a second for twelve days. Epochs last for two thousand restored backups.
+const HAND_OVERS_MAX: u64 = 1 << 20;
+
 /// The lanes whose partitions an incarnation takes over.
 pub struct Succession {
     /// The incarnation that takes over.
@@ -34,14 +38,15 @@ impl Succession {
     ///
     /// It is 0 unless the metadata store was restored from a backup. Then incarnations that it does
     /// not know may have led the partition without writing a batch of it, or their lanes may have
-    /// been removed, so that no block names their epochs. Each incarnation raises the epoch by one
-    /// at most, so the number of incarnations after `leader` is a safe bound.
+    /// been removed, so that no block names their epochs. Each incarnation that takes over raises
+    /// the epoch by one at most, and hand-overs among them by [`HAND_OVERS_MAX`].
     pub(super) fn epochs_unnamed(&self, leader: Option<Incarnation>) -> Option<i32> {
         if self.unknown_lanes.is_empty() {
             return Some(0);
         }
         let known = leader.map_or(0, |leader| leader.0);
-        i32::try_from(self.successor.0.saturating_sub(known.saturating_add(1))).ok()
+        let takeovers = self.successor.0.saturating_sub(known.saturating_add(1));
+        i32::try_from(takeovers.saturating_add(HAND_OVERS_MAX)).ok()
     }
 }
 

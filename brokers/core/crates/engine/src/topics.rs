@@ -28,6 +28,8 @@ use freshet_partition::{Partition, Sources};
 use freshet_storage::cold::ColdError;
 use freshet_storage::cold::manifest::Manifest;
 use freshet_storage::lane::LaneError;
+use freshet_storage::lane::index::InstallEntry;
+use freshet_storage::lane::queue::Lane;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{Epoch, Incarnation, PartitionId, TopicId};
 use freshet_world::env::Clock;
@@ -48,6 +50,8 @@ pub struct TopicKeeper {
     pub fence: Fence,
     /// The open partitions.
     pub partitions: Arc<Partitions>,
+    /// This incarnation's lane.
+    pub lane: Arc<Lane>,
     /// What all partitions share.
     pub sources: Arc<Sources>,
     /// What is kept of each partition.
@@ -229,6 +233,7 @@ impl TopicKeeper {
         let taken = self.metadata.take_over(self.fence, unled).await?;
         self.view.wait_for(taken.revision).await.map_err(|_| self.closed())?;
         epochs.extend(taken.updated.iter().map(|(id, _)| (*id, (requested_epochs[id], None))));
+        let mut held = Vec::new();
         for (id, (epoch, handed)) in epochs {
             let opening = Opening {
                 id,
@@ -242,18 +247,40 @@ impl TopicKeeper {
             if let (Some(_), Some(rules)) = (handed, self.rules.rules(id.topic)) {
                 rules.hide_expired(&partition, self.clock.now_ms());
             }
-            // While this worked, the partition may have been handed over, or come back since.
             if self.partitions.insert_held(&partition) {
-                if self.is_led(id, epoch) {
-                    self.partitions.unhold(&partition);
-                    opened(partition);
-                } else {
-                    self.partitions.remove(&partition);
-                    self.look_again();
-                }
+                held.push((partition, epoch));
+            }
+        }
+        self.name_manifests(&held).await?;
+        for (partition, epoch) in held {
+            // While this worked, the partition may have been handed over, or come back since.
+            if self.is_led(partition.id(), epoch) {
+                self.partitions.unhold(&partition);
+                opened(partition);
+            } else {
+                self.partitions.remove(&partition);
+                self.look_again();
             }
         }
         Ok(all_led)
+    }
+
+    /// Has the own lane name the manifests that count of partitions that were handed over, before
+    /// they are served: a metadata store that is restored from an earlier backup does not name them
+    /// any more, and nor does the lane of the former leader.
+    async fn name_manifests(
+        &self,
+        partitions: &[(Arc<Partition>, Epoch)],
+    ) -> Result<(), LaneError> {
+        let named = partitions.iter().filter_map(|(partition, _)| {
+            let manifest = partition.manifest_name()?;
+            Some(InstallEntry { partition: partition.id(), manifest })
+        });
+        let entries: Vec<_> = named.collect();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.lane.install(entries, Box::new(|| {})).await
     }
 
     /// Whether the image shows this incarnation as the leader of a partition under an epoch.

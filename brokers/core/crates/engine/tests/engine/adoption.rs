@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use freshet_coordinator::group::OffsetFetchRequest;
 use freshet_engine::{Engine, EngineSettings, StartError};
-use freshet_metadata::SqliteStore;
-use freshet_metadata::cluster::{ClusterError, NewTopic};
+use freshet_metadata::cluster::{ClusterError, ClusterMetadata, NewTopic};
 use freshet_metadata::names::OFFSETS_TOPIC;
+use freshet_metadata::{MetadataStore, ScopedStore, SqliteStore};
 use freshet_partition::Partition;
 use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, BatchHeader, ValidatedBatch};
@@ -261,6 +261,37 @@ async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
     for (index, batches) in [(0, 30), (1, 20), (2, 20)] {
         assert_holds(&open(&again, topic, index), index, batches).await;
     }
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn metadata_from_a_backup_loses_nothing_that_was_handed_over_since() {
+    let mut brokers = Brokers::new().await;
+    let (first, second) = (brokers.start(0).await, brokers.start(1).await);
+    let topic = create_topic(&first, "t", 1, FOREVER).await;
+    brokers.cluster.back_up("backup.sqlite").await;
+    append_batches(&first, topic, 0, 0..10).await;
+    let ids = [PartitionId::new(topic, 0)];
+    assert_eq!(first.hand_over(&ids, second.incarnation).await.unwrap(), ids);
+    assert_leads(&second, topic, &[0]).await;
+    // The first one's lane goes on, until none of its files names the partition.
+    let other = create_topic(&first, "u", 1, FOREVER).await;
+    for number in 0..3 {
+        append_batches(&first, other, 0, number..number + 1).await;
+        first.lane.roll().await.unwrap();
+    }
+    first.stop().await;
+    drop((first, second));
+    // As `docs/how-to/back-up.md` says: one broker takes all over first.
+    brokers.cluster.metadata = "backup.sqlite";
+    let file = brokers.cluster.folder.path().join(brokers.cluster.metadata);
+    let store: Arc<dyn MetadataStore> = Arc::new(SqliteStore::open(&file).await.unwrap());
+    let environment = brokers.cluster.environment();
+    let (clock, randomness) = (environment.clock, environment.randomness);
+    let scoped = Arc::new(ScopedStore::new(store, &brokers.cluster.settings.cluster).unwrap());
+    ClusterMetadata::new(scoped, clock, randomness).set_scale(1).await.unwrap();
+    let again = brokers.start(0).await;
+    assert_holds(&open(&again, topic, 0), 0, 10).await;
     again.stop().await;
 }
 
