@@ -30,7 +30,11 @@ def test_only_keeper_and_web_may_go_there(tmp_path):
 
 def test_brokers_let_nobody_in_from_outside_of_the_service():
     spec = network_policy(CLUSTER, OPTIONS)["spec"]
-    (rule,) = spec["ingress"]
+    rule, of_brokers = spec["ingress"]
+    # Brokers of the cluster's own namespace, on the port where they know each other, and no other.
+    (pods,) = of_brokers["from"]
+    assert list(pods) == ["podSelector"]
+    assert [port["port"] for port in of_brokers["ports"]] == [OPTIONS.brokers_port]
     (peer,) = rule["from"]
     names = peer["namespaceSelector"]["matchLabels"]
     assert names == {"kubernetes.io/metadata.name": OPTIONS.system_namespace}
