@@ -4,8 +4,13 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from brokers.metadata import CellStore
-from tests.brokers.test_several_brokers import CLUSTER, SLOTS, TIMEOUT_S, nodes_of, start_broker
+from tests.brokers.test_several_brokers import (
+    SLOTS,
+    TIMEOUT_S,
+    nodes_of,
+    running_brokers,
+    start_broker,
+)
 from tests.supervisor.run import wait_until
 
 TOPIC = "orders"
@@ -20,19 +25,8 @@ STOPPED = SLOTS - 1
 @pytest.fixture
 def brokers(tmp_path):
     """Slot → its broker."""
-    CellStore(tmp_path / "metadata.sqlite").cluster(CLUSTER).create(scale=SLOTS)
-    running = {}
-    try:
-        for slot in range(SLOTS):
-            running[slot] = start_broker(tmp_path, slot)
-        wait_until(
-            lambda: all(len(nodes_of(broker)) == SLOTS for broker in running.values()),
-            "each broker knows the others",
-        )
+    with running_brokers(tmp_path) as running:
         yield running
-    finally:
-        for broker in running.values():
-            broker.close()
 
 
 @pytest.fixture

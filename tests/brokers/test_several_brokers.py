@@ -1,5 +1,6 @@
 """A cluster of three brokers, as clients see it while one of them dies."""
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -37,23 +38,30 @@ def start_broker(folder, slot):
     return broker
 
 
-@pytest.fixture
-def brokers(tmp_path):
-    """Slot → its broker. All of them lead partitions of the topic."""
-    CellStore(tmp_path / "metadata.sqlite").cluster(CLUSTER).create(scale=SLOTS)
+@contextlib.contextmanager
+def running_brokers(folder):
+    """Slot → its broker, once each of them knows the others."""
+    CellStore(folder / "metadata.sqlite").cluster(CLUSTER).create(scale=SLOTS)
     running = {}
     try:
         for slot in range(SLOTS):
-            running[slot] = start_broker(tmp_path, slot)
+            running[slot] = start_broker(folder, slot)
         wait_until(
             lambda: all(len(nodes_of(broker)) == SLOTS for broker in running.values()),
             "each broker knows the others",
         )
-        create_topic(running[0], replicas=SLOTS)
         yield running
     finally:
         for broker in running.values():
             broker.close()
+
+
+@pytest.fixture
+def brokers(tmp_path):
+    """Slot → its broker. All of them lead partitions of the topic."""
+    with running_brokers(tmp_path) as running:
+        create_topic(running[0], replicas=SLOTS)
+        yield running
 
 
 def create_topic(broker, replicas):
