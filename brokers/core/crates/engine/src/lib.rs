@@ -266,7 +266,7 @@ impl Engine {
         let is_ready = |(index, stored): (i32, &Arc<Stored<PartitionRecord>>)| {
             let is_own = stored.record.leader == Some(self.incarnation);
             let id = PartitionId::new(topic.record.id, index);
-            stored.record.leader.is_some() && (!is_own || self.partitions.contains(id))
+            stored.record.leader.is_some() && (!is_own || self.partitions.serves(id))
         };
         topic.record.partitions >= partitions && (0..).zip(&topic.partitions).all(is_ready)
     }

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt};
 use super::configs::BrokerConfigs;
 use super::succession::Succession;
 use super::takeover::EarlierLanes;
-use super::topics::ViewedTopics;
+use super::topics::{READS_AT_ONCE, ViewedTopics};
 use super::{EngineSettings, StartError};
 use freshet_jobs::TopicFacts;
 use freshet_jobs::retention::LogRules;
@@ -24,10 +24,6 @@ use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{PartitionId, TopicId};
 use freshet_world::env::Environment;
 use freshet_world::env::store::{ObjectStore, StoreError};
-
-/// How many manifests are read at the same time. Each takes a round trip to the object store and
-/// little memory; a start has as many of them as the cluster has partitions.
-const READS_AT_ONCE: usize = 256;
 
 /// Opens partitions, with what it needs for that.
 pub struct PartitionOpener<'a> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::{self, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -35,6 +36,10 @@ use freshet_wire::ids::{Epoch, Incarnation, PartitionId, TopicId};
 use freshet_world::env::Clock;
 use freshet_world::env::store::ObjectStore;
 use freshet_world::watch;
+
+/// How many manifests are read at the same time. Each takes a round trip to the object store and
+/// little memory; a start has as many of them as the cluster has partitions.
+pub(super) const READS_AT_ONCE: usize = 256;
 
 /// How long [`Extents::trim`] waits for the image to show what its own broker wrote. It is
 /// usually there within milliseconds; after this time the trim fails and is tried again.
@@ -234,35 +239,64 @@ impl TopicKeeper {
         self.view.wait_for(taken.revision).await.map_err(|_| self.closed())?;
         epochs.extend(taken.updated.iter().map(|(id, _)| (*id, (requested_epochs[id], None))));
         let mut held = Vec::new();
-        for (id, (epoch, handed)) in epochs {
-            let opening = Opening {
-                id,
-                topic: topic.record.name.as_str().into(),
-                epoch,
-                manifest: self.manifest(id, handed).await?,
-                tail: Vec::new(),
-                producers_since_ms: i64::MIN,
-            };
-            let partition = Partition::open(opening, Arc::clone(&self.sources))?;
-            if let (Some(_), Some(rules)) = (handed, self.rules.rules(id.topic)) {
-                rules.hide_expired(&partition, self.clock.now_ms());
-            }
-            if self.partitions.insert_held(&partition) {
-                held.push((partition, epoch));
+        let mut failed = None;
+        let mut loaded = stream::iter(epochs)
+            .map(|(id, led)| async move { (led.0, self.load(topic, id, led).await) })
+            .buffered(READS_AT_ONCE);
+        while let Some((epoch, loaded)) = loaded.next().await {
+            match loaded {
+                Ok(partition) if self.partitions.insert_held(&partition) => {
+                    held.push((partition, epoch));
+                }
+                Ok(_) => {}
+                // The others are served.
+                Err(error) => failed = Some(error),
             }
         }
-        self.name_manifests(&held).await?;
+        self.serve(held, opened).await?;
+        failed.map_or(Ok(all_led), Err)
+    }
+
+    /// Loads a partition that nobody else leads, from the manifest that counts.
+    async fn load(
+        &self,
+        topic: &Topic,
+        id: PartitionId,
+        (epoch, handed): (Epoch, Option<ManifestName>),
+    ) -> Result<Arc<Partition>, StartError> {
+        let opening = Opening {
+            id,
+            topic: topic.record.name.as_str().into(),
+            epoch,
+            manifest: self.manifest(id, handed).await?,
+            tail: Vec::new(),
+            producers_since_ms: i64::MIN,
+        };
+        let partition = Partition::open(opening, Arc::clone(&self.sources))?;
+        if let (Some(_), Some(rules)) = (handed, self.rules.rules(id.topic)) {
+            rules.hide_expired(&partition, self.clock.now_ms());
+        }
+        Ok(partition)
+    }
+
+    /// Serves partitions that are held, unless they were handed over meanwhile.
+    async fn serve(
+        &self,
+        held: Vec<(Arc<Partition>, Epoch)>,
+        opened: &(impl Fn(Arc<Partition>) + Send),
+    ) -> Result<(), LaneError> {
+        let named = self.name_manifests(&held).await;
         for (partition, epoch) in held {
-            // While this worked, the partition may have been handed over, or come back since.
-            if self.is_led(partition.id(), epoch) {
+            if named.is_ok() && self.is_led(partition.id(), epoch) {
                 self.partitions.unhold(&partition);
                 opened(partition);
             } else {
+                // It may have come back since, and is opened anew then.
                 self.partitions.remove(&partition);
                 self.look_again();
             }
         }
-        Ok(all_led)
+        named
     }
 
     /// Has the own lane name the manifests that count of partitions that were handed over, before

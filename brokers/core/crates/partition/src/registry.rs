@@ -144,12 +144,17 @@ impl Partitions {
         self.0.read().values().any(|place| place.missing().is_some())
     }
 
-    /// Whether the partition is open or offline.
+    /// Whether what asks for the partition is answered: it is open, or offline.
+    pub fn serves(&self, id: PartitionId) -> bool {
+        self.0.read().get(&id).is_some_and(|place| !matches!(place, Place::Held(_)))
+    }
+
+    /// Whether the partition is open, held or offline.
     pub fn contains(&self, id: PartitionId) -> bool {
         self.0.read().contains_key(&id)
     }
 
-    /// How many partitions of a topic are open or offline.
+    /// How many partitions of a topic are open, held or offline.
     pub fn count_of(&self, topic: TopicId) -> i32 {
         let places = self.0.read();
         let of_topic = PartitionId::new(topic, 0)..=PartitionId::new(topic, i32::MAX);

@@ -63,9 +63,7 @@ impl Broker {
         match stored.record.leader {
             None => false,
             Some(leader) if leader == self.engine.incarnation => {
-                let id = PartitionId::new(topic.record.id, index);
-                let partitions = &self.engine.partitions;
-                partitions.contains(id) || partitions.offline_reason(id).is_some()
+                self.engine.partitions.serves(PartitionId::new(topic.record.id, index))
             }
             Some(leader) => snapshot.is_live(leader),
         }

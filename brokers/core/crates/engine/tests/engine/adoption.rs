@@ -73,9 +73,10 @@ fn dead(engines: &[&Engine]) -> BTreeSet<Incarnation> {
     engines.iter().map(|engine| engine.incarnation).collect()
 }
 
+/// The partitions of a topic that an engine serves.
 fn leads(engine: &Engine, topic: TopicId) -> Vec<i32> {
     let indexes = 0..PARTITIONS;
-    indexes.filter(|index| engine.partitions.contains(PartitionId::new(topic, *index))).collect()
+    indexes.filter(|index| engine.partitions.serves(PartitionId::new(topic, *index))).collect()
 }
 
 /// Whether everybody sees who leads each partition of a topic, so that nobody opens it twice.
