@@ -22,7 +22,17 @@ from brokers import Broker
 from brokers.secrets import super_password
 from provisioning.cell.status.reader import read_status
 from provisioning.kafka import Access, Clients, Connection, list_group_names
-from tests.bench import attack, bomb_batches, generators, machine, payloads, proc, profile, rounds
+from tests.bench import (
+    attack,
+    bomb_batches,
+    charts,
+    generators,
+    machine,
+    payloads,
+    proc,
+    profile,
+    rounds,
+)
 from tests.bench.__main__ import BENCHES, WITH_CODEC, check_codec
 from tests.bench.codec import NAMES, codecs_of
 from tests.bench.flame import flame_graph
@@ -132,9 +142,20 @@ def test_bytes_that_producer_performance_sent_are_those_to_all_brokers():
 def test_a_rate_on_the_wire_is_that_of_the_compressed_bytes():
     load = generators.Load("", "topic", 4 * 1024, 1024, codec="lz4")
     seen = {"seconds": 2.0, "wire_bytes": 2**20, "cpu_seconds": 1.0, "gap_max_ms": 0, "max_ms": 0}
-    seen |= {"p50_ms": 1, "p99_ms": 2, "p999_ms": 3}
+    seen |= {"p50_ms": 1, "p99_ms": 2, "p999_ms": 3, "delivered_by_second": [2048, 2048]}
     produced = generators.produced_of(load, seen)
     assert (produced.mib_per_s, produced.compression, produced.wire_mib_per_s) == (2.0, 4.0, 0.5)
+
+
+def test_a_chart_shows_every_second_with_records_and_no_other():
+    chart = charts.second_by_second([1000, 500, 0, 1, 3000], full=1000)
+    assert chart == "█▄ ▁█"
+
+
+def test_bars_of_gaps_are_in_proportion():
+    bars = charts.longest_gaps({"ours": [10, 100], "theirs": [5000]}).splitlines()
+    assert [bar.count("█") for bar in bars] == [1, charts.BAR_WIDTH]
+    assert bars[0].endswith("100 ms")
 
 
 READ = """\

@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
@@ -42,6 +42,10 @@ class ClusterSide(Served, Protocol):
         """The least node id."""
 
     @property
+    def elects_preferred(self) -> bool:
+        """Whether a preferred replica leads only once it is elected."""
+
+    @property
     def servers(self) -> list[subprocess.Popen[bytes]]:
         """The processes, by node."""
 
@@ -59,7 +63,7 @@ class ClusterSide(Served, Protocol):
 class KafkaCluster:
     """Three brokers of Apache Kafka, which are its controllers, too."""
 
-    first_node, replication = 1, BROKERS
+    first_node, replication, elects_preferred = 1, BROKERS, True
 
     def __init__(self) -> None:
         folder = WORK / KAFKA3
@@ -91,7 +95,7 @@ class KafkaCluster:
 class FreshetCluster:
     """Three brokers of the release build over the same folders, behind a gateway."""
 
-    first_node, replication = 0, BROKERS
+    first_node, replication, elects_preferred = 0, BROKERS, False
 
     def __init__(self) -> None:
         self._service = Service(FRESHET3, idle_timeout_ms=0, scale=BROKERS)
@@ -190,8 +194,15 @@ class Watcher:
 
     def leader(self) -> int:
         """The node that leads the first partition."""
-        admin = AdminClient({"bootstrap.servers": self._side.bootstrap})
-        return self._leaders(admin)[0]
+        return self.leaders()[0]
+
+    def leaders(self) -> list[int]:
+        """The nodes that lead, by partition."""
+        return self._leaders(AdminClient({"bootstrap.servers": self._side.bootstrap}))
+
+    def until_led_by(self, leaders: Sequence[int]) -> None:
+        """Waits until these nodes lead, by partition."""
+        wait_until(lambda: self.leaders() == leaders, "they lead", WHOLE_SECONDS_MAX, LOOK_SECONDS)
 
     def until_led_by_others(self, dead: int) -> float:
         """Waits until a survivor says that others lead all partitions; returns that moment."""

@@ -87,6 +87,8 @@ class Produced:
     gap_max_ms: float = 0.0
     max_ms: float = 0.0
     seconds: float = 0.0
+    # How many records were acknowledged in each second, of five minutes at most.
+    acked_by_second: tuple[int, ...] = ()
     # Of records that are sent one by one: from when one was due until it was handed to the socket.
     late_p99_ms: float | None = None
 
@@ -158,6 +160,7 @@ def produced_of(load: Load, seen: Mapping[str, Any]) -> Produced:
         gap_max_ms=seen["gap_max_ms"],
         max_ms=seen["max_ms"],
         seconds=seen["seconds"],
+        acked_by_second=tuple(seen["delivered_by_second"]),
         late_p99_ms=seen.get("late_p99_ms"),
     )
 

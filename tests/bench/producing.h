@@ -8,7 +8,8 @@
 
 // REST_SECONDS_MAX is how long the last records may take to be acknowledged. A stamp is the moment
 // at which a record was due, in its first bytes. Before OWN_ARGUMENTS are those that have no name.
-enum { REST_SECONDS_MAX = 120, STAMP_BYTES = 8, OWN_ARGUMENTS = 5 };
+// Acknowledgements are counted by second for the first CHART_SECONDS.
+enum { REST_SECONDS_MAX = 120, STAMP_BYTES = 8, OWN_ARGUMENTS = 5, CHART_SECONDS = 300 };
 
 struct options {
   uint64_t records, size, rate, producers, stamp, skip_ms;
@@ -21,7 +22,8 @@ struct options {
 struct outcome {
   struct latencies latencies, late;
   uint64_t wire_bytes;
-  uint64_t delivered, errors, kept_from_ns, last_ns, gap_max_ns;
+  uint64_t delivered, errors, began_ns, kept_from_ns, last_ns, gap_max_ns;
+  uint64_t delivered_by_second[CHART_SECONDS];
   char first_error[TEXT_MAX];
 };
 
@@ -116,6 +118,8 @@ static inline void note_sent(struct outcome *outcome, uint64_t due_ns, uint64_t 
 
 static inline void note_delivered(struct outcome *outcome, uint64_t due_ns, uint64_t now) {
   outcome->delivered++;
+  uint64_t second = (now - outcome->began_ns) / NS_PER_S;
+  if (second < CHART_SECONDS) outcome->delivered_by_second[second]++;
   if (due_ns >= outcome->kept_from_ns) keep(&outcome->latencies, due_ns, now);
   if (outcome->last_ns && now - outcome->last_ns > outcome->gap_max_ns)
     outcome->gap_max_ns = now - outcome->last_ns;
@@ -127,10 +131,21 @@ static inline void note_error(struct outcome *outcome, rd_kafka_resp_err_t error
     snprintf(outcome->first_error, TEXT_MAX, "%s", rd_kafka_err2str(error));
 }
 
+// Prints how many records were acknowledged in each second, until the last one with any.
+static inline void print_by_second(const struct outcome *outcome) {
+  size_t count = CHART_SECONDS;
+  while (count && !outcome->delivered_by_second[count - 1]) count--;
+  printf("\"delivered_by_second\": [");
+  for (size_t i = 0; i < count; i++)
+    printf("%s%" PRIu64, i ? ", " : "", outcome->delivered_by_second[i]);
+  printf("], ");
+}
+
 static inline void print_outcome(struct outcome *outcome, double seconds, double cpu) {
   printf("{\"delivered\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"first_error\": \"%s\", ",
          outcome->delivered, outcome->errors, outcome->first_error);
   print_latencies(&outcome->latencies);
+  print_by_second(outcome);
   if (outcome->late.count) {
     sort_latencies(&outcome->late);
     printf("\"late_p99_ms\": %.3f, ", percentile_ms(&outcome->late, 0.99));
@@ -145,10 +160,10 @@ static inline void print_outcome(struct outcome *outcome, double seconds, double
 static inline int measure(struct outcome *outcome, const struct options *options,
                           void (*send_all_records)(void *load), void *load) {
   double cpu_before = cpu_seconds();
-  uint64_t began_ns = now_ns();
-  outcome->kept_from_ns = began_ns + options->skip_ms * NS_PER_MS;
+  outcome->began_ns = now_ns();
+  outcome->kept_from_ns = outcome->began_ns + options->skip_ms * NS_PER_MS;
   send_all_records(load);
-  double seconds = (double)(now_ns() - began_ns) / NS_PER_S;
+  double seconds = (double)(now_ns() - outcome->began_ns) / NS_PER_S;
   print_outcome(outcome, seconds, cpu_seconds() - cpu_before);
   return outcome->errors != 0;
 }

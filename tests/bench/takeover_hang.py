@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.bench.disturbed import run_disturbed
 from tests.bench.report import Report
-from tests.bench.takeover import HANG, run_ending
+from tests.bench.takeover import HANG
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` has fewer of them."""
-    return run_ending(HANG, rounds, only, scale)
+    return run_disturbed(HANG, rounds, only, scale)

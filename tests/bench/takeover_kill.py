@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.bench.disturbed import run_disturbed
 from tests.bench.report import Report
-from tests.bench.takeover import KILL, run_ending
+from tests.bench.takeover import KILL
 
 
 def run(rounds: int | None = None, only: Sequence[str] | None = None, scale: float = 1.0) -> Report:
     """Runs the bench. `scale` has fewer of them."""
-    return run_ending(KILL, rounds, only, scale)
+    return run_disturbed(KILL, rounds, only, scale)
