@@ -31,7 +31,11 @@ def start_broker(folder, slot):
     broker = Broker(
         folder,
         broker={"node_id": slot},
-        listener={"brokers": "127.0.0.1:0", "link_secret": "5e" * 32},
+        listener={
+            "brokers": "127.0.0.1:0",
+            "link_secret": "5e" * 32,
+            "metrics": "127.0.0.1:0",
+        },
         topics={"default_replication_factor": 3},
     )
     broker.start()

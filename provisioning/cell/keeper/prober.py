@@ -12,7 +12,7 @@ from provisioning.cell.drivers.base import BrokerObservation, BrokerState
 from provisioning.cell.keeper.decide import Reading
 from provisioning.cell.keeper.metrics import Metrics
 from provisioning.cell.status.picture import Damage, Picture, damaged_in
-from provisioning.cell.status.reader import StatusReader
+from provisioning.cell.status.reader import StatusReader, read_times
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,18 @@ class Prober:
     async def pictures_now(self) -> tuple[Picture, ...] | None:
         """Reads from all brokers now. None where one of them does not answer, or not with all."""
         readers = self._readers
-        answered = await self._read_all(readers)
-        pictures = tuple(reader.picture for reader in readers.values())
-        complete = all(answered) and all(picture.complete for picture in pictures)
-        return pictures if complete and readers is self._readers else None
+
+        async def read() -> bool:
+            return all(await self._read_all(readers))
+
+        answered = await read()
+        pictures = [reader.picture for reader in readers.values()]
+        for picture in pictures:
+            # Those of the last time are of where groups were then.
+            picture.times.forget()
+        answered = answered and await read_times(pictures, read)
+        complete = answered and all(picture.complete for picture in pictures)
+        return tuple(pictures) if complete and readers is self._readers else None
 
     async def run(self) -> None:
         """Reads at the interval, until it is cancelled."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from provisioning.cell.samples import INTERNAL_TOPICS, SINCE
 from provisioning.cell.status.picture import Fields, Key, Picture, unbilled_in
+from provisioning.cell.status.times import Waiting
 
 # A broker cuts names that are longer than 1,024 bytes, at the beginning of a character. So this
 # many may be a part of a name.
@@ -21,6 +22,15 @@ class GroupPlace(NamedTuple):
     name: str
     picture: int
     number: int
+
+
+class LedPartition(NamedTuple):
+    """A partition in its leader's picture: its topic's number there, its log start and end."""
+
+    picture: Picture
+    topic: int
+    start: int
+    end: int
 
 
 class GroupTable:
@@ -70,6 +80,25 @@ class GroupTable:
         cut = self._pictures[place.picture].entries("g")[(place.number,)][4]
         return None if cut else self._describe(place)
 
+    def want_times(self) -> bool:
+        """Has leaders be asked for what other coordinators cannot say: see `times.py`.
+
+        Returns whether any of it is not known yet.
+        """
+        wanted: dict[int, set[Waiting]] = {id(picture): set() for picture in self._pictures}
+        for picture in self._pictures if len(self._pictures) > 1 else ():
+            topics, own = picture.entries("t"), picture.entries("p")
+            for (_, topic, number), (committed, since_ms, _) in picture.entries("o").items():
+                if since_ms is not None or (topic, number) in own or (topic,) not in topics:
+                    continue
+                led = self._leader_of(str(topics[(topic,)][0]), number)
+                if led is not None and _lag(committed, led.start, led.end):
+                    wanted[id(led.picture)].add((led.topic, number, committed))
+        unknown = False
+        for picture in self._pictures:
+            unknown |= picture.times.want(wanted[id(picture)])
+        return unknown
+
     def unbilled(self) -> dict[str, int]:
         """Bytes that are not billed, by principal; see `unbilled_in`."""
         return unbilled_in(self._pictures)
@@ -114,7 +143,12 @@ class GroupTable:
             committed, since_ms, member = offsets[key]
             if member in members:
                 members[member]["assignments"].append({"topic": of_topic, "partition": number})
-            bounds = self._bounds_of(of_topic, number)
+            known = self._leader_of(of_topic, number)
+            bounds = None
+            if known is not None:
+                bounds = known.start, known.end
+                if since_ms is None and known.picture is not picture:
+                    since_ms = known.picture.times.of((known.topic, number, committed))
             partitions.append(_partition((of_topic, number), committed, since_ms, bounds))
         partitions.sort(key=_place_of)
         for shown in members.values():
@@ -147,18 +181,17 @@ class GroupTable:
             }
         return members
 
-    def _bounds_of(self, topic: str, number: int) -> tuple[int, int] | None:
-        """Log start and end of a partition, of whichever broker leads it.
+    def _leader_of(self, topic: str, number: int) -> LedPartition | None:
+        """A partition as the broker has it that leads it.
 
         While it moves two brokers may have it; the one with the later end leads it.
         """
-        known = (
-            picture.entries("p").get((of_topic, number))
+        known = [
+            LedPartition(picture, of_topic, fields[0], fields[1])
             for picture, of_topic in self._topics[topic]
-        )
-        every = [(fields[1], fields[0]) for fields in known if fields is not None]
-        end, start = max(every, default=(None, None))
-        return None if start is None or end is None else (start, end)
+            if (fields := picture.entries("p").get((of_topic, number))) is not None
+        ]
+        return max(known, default=None, key=lambda led: (led.end, led.start))
 
 
 def groups_in(pictures: Sequence[Picture]) -> list[Group]:

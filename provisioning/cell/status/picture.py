@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from brokers.secrets import SUPER_USER
+from provisioning.cell.status.times import WaitingTimes
 
 FORMAT = 1
 # The most entries of one broker. It has at most 50,000 partitions of groups, besides members,
@@ -70,6 +71,8 @@ class Picture:
         self.next = ""
         # Tenants' connections; None until a record was taken.
         self.connections: int | None = None
+        # What it is asked about groups that other brokers coordinate.
+        self.times = WaitingTimes()
         # Whether all is known, also of groups.
         self.complete = False
         # Whether the broker left something out because there is too much of it.
@@ -103,8 +106,10 @@ class Picture:
             for entries in self._entries.values():
                 entries.clear()
             self.bytes = 0
+            self.times.forget()
         for entry in changes:
             self._take_entry(entry)
+        self._take_times(content.get("times", []))
         many = sum(map(len, self._entries.values())) > ENTRIES_MAX
         if many or self.bytes > self._bytes_max:
             message = "more entries than a broker has"
@@ -127,6 +132,25 @@ class Picture:
     def entries(self, kind: str) -> Mapping[Key, Fields]:
         """The entries of a kind, by the numbers that name them."""
         return self._entries[kind]
+
+    @property
+    def query(self) -> str:
+        """The query of the next question, with its question mark; empty for all there is."""
+        if not self.next:
+            return ""
+        times = self.times.asked()
+        return f"?since={self.next}" + (f"&times={times}" if times else "")
+
+    def _take_times(self, times: object) -> None:
+        if not isinstance(times, list):
+            message = "times that are no list"
+            raise ValueError(message)
+        for entry in times:
+            if not _has_types(entry, (NUMBER, NUMBER, NUMBER, OPTIONAL_NUMBER)):
+                message = "a time without its partition and offset"
+                raise ValueError(message)
+            topic, number, offset, time = entry
+            self.times.take((topic, number, offset), time)
 
     def _take_entry(self, entry: object) -> None:
         removed = isinstance(entry, list) and entry[:1] == [REMOVED] and len(entry) > 1

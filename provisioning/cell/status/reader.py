@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from provisioning.cell.status.groups import GroupTable
 from provisioning.cell.status.picture import Picture
 
 # An answer of a broker has 256 KiB of entries, and at least one, of which none is large.
 ANSWER_BYTES_MAX = 1024 * 1024
 # How many answers in a row are read at a time: as many as all that a broker may have takes.
 ANSWERS_MAX = 64
+# How often brokers are asked again for times of records, which they look up in the background.
+TIMES_READS = 3
+TIMES_PAUSE_S = 0.25
 # What goes wrong with a connection.
 UNANSWERED = (OSError, EOFError, asyncio.LimitOverrunError)
 
@@ -83,8 +88,9 @@ class StatusReader:
         return await self._converse(*self._streams)
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> bytes:
-        query = f"?since={self.picture.next}" if self.picture.next else ""
-        request = f"GET /status{query} HTTP/1.1\r\nhost: {self._address}\r\n\r\n".encode()
+        request = (
+            f"GET /status{self.picture.query} HTTP/1.1\r\nhost: {self._address}\r\n\r\n".encode()
+        )
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         status, *lines = head.lower().split(b"\r\n")
@@ -114,8 +120,31 @@ async def read_on(pictures: Mapping[str, Picture], *, timeout_s: float) -> bool:
     Returns whether a valid answer of each came in time; else none of them is to be used any more.
     """
     readers = [StatusReader(address, picture=picture) for address, picture in pictures.items()]
-    try:
+
+    async def read() -> bool:
         return all(await asyncio.gather(*(reader.read(timeout_s=timeout_s) for reader in readers)))
+
+    try:
+        if not await read():
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                return await read_times(list(pictures.values()), read)
+        return True
     finally:
         for reader in readers:
             reader.close()
+
+
+async def read_times(pictures: Sequence[Picture], read: Callable[[], Awaitable[bool]]) -> bool:
+    """Has `read` read on until brokers have said what only they know of others' groups.
+
+    It reads a few times at most. Returns whether each reading was answered.
+    """
+    for _ in range(TIMES_READS if len(pictures) > 1 else 0):
+        if not GroupTable(pictures).want_times():
+            break
+        await asyncio.sleep(TIMES_PAUSE_S)
+        if not await read():
+            return False
+    return True

@@ -9,7 +9,7 @@ use freshet_broker::context::Broker;
 use freshet_broker::server::Server;
 use freshet_engine::Engine;
 use freshet_engine::status::{Status, Surroundings};
-use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel, StatusSince};
+use freshet_telemetry::{BrokerState, Gauges, PartitionLabels, Sample, StateLabel, StatusAnswer};
 use freshet_world::env::usage::{process_cpu_ms, process_usage};
 
 /// Returns a function that fills the gauges from a running broker and its server.
@@ -34,23 +34,23 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
     })
 }
 
-/// Returns a function that answers what has changed of a running broker.
+/// Returns a function that answers queries of a running broker's status.
 ///
 /// # Errors
 /// [`ProcessError::System`] where the machine refuses a thread.
 pub(super) fn status(
     engine: Arc<Engine>,
     server: Arc<Server>,
-) -> Result<StatusSince, ProcessError> {
+) -> Result<StatusAnswer, ProcessError> {
     let refused = |error| system_error("a thread of the status")(io::Error::other(error));
     let status = Status::new(engine).map_err(refused)?;
-    Ok(Arc::new(move |next| {
+    Ok(Arc::new(move |query| {
         let around = Surroundings {
             connections: server.connections(),
             client_connections: server.linked_connections(),
             cpu_ms: process_cpu_ms().unwrap_or(0),
         };
-        status.answer(next, around)
+        status.answer(query, around)
     }))
 }
 

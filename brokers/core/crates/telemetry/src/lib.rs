@@ -294,8 +294,8 @@ fn register_reads(registry: &mut Registry) -> [(Counter, Counter); 3] {
 /// Fills the gauges and checks that the broker is healthy; the error's text says what is wrong.
 pub type Sample = Arc<dyn Fn(&Gauges) -> Result<(), String> + Send + Sync>;
 
-/// Returns a broker's status: what has changed since `next` of an earlier one.
-pub type StatusSince = Arc<dyn Fn(Option<&str>) -> String + Send + Sync>;
+/// Returns what a query asks of a broker's status.
+pub type StatusAnswer = Arc<dyn Fn(Option<&str>) -> String + Send + Sync>;
 
 /// The metrics, the health and the status of a broker.
 pub struct BrokerFigures {
@@ -304,7 +304,7 @@ pub struct BrokerFigures {
     /// Called when the metrics or the health are read.
     pub sample: Sample,
     /// Called when the status is read.
-    pub status: StatusSince,
+    pub status: StatusAnswer,
 }
 
 impl http::Exposed for BrokerFigures {
@@ -318,8 +318,8 @@ impl http::Exposed for BrokerFigures {
         (self.sample)(&self.metrics.gauges)
     }
 
-    fn status(&self, next: Option<&str>) -> Option<String> {
-        Some((self.status)(next))
+    fn status(&self, query: Option<&str>) -> Option<String> {
+        Some((self.status)(query))
     }
 }
 

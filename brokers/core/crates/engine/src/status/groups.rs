@@ -126,11 +126,14 @@ impl StatusState {
         }
         for member in &view.group.members {
             let Some(of_member) = group.members.get(&member.member_id) else { continue };
-            for (topic, indexes) in assigned(&member.assignment) {
-                // What a member writes may be anything: only partitions that exist count.
-                let Some(topic) = self.topics.known(&topic) else { continue };
-                for spot in indexes.into_iter().map(|index| (topic, index)) {
-                    if self.partitions.contains_key(&spot) || offsets.contains_key(&spot) {
+            for (name, indexes) in assigned(&member.assignment) {
+                // What a member writes may be anything: only partitions that exist count, whoever
+                // leads them.
+                let Some(topic) = self.topics.known(&name) else { continue };
+                let partitions = 0..self.partition_count(&name);
+                for index in indexes {
+                    let spot = (topic, index);
+                    if partitions.contains(&index) || offsets.contains_key(&spot) {
                         let nothing = Offset { committed: NOT_COMMITTED, member: 0 };
                         offsets.entry(spot).or_insert(nothing).member = *of_member;
                     }

@@ -18,6 +18,7 @@
 //!   that were refused or failed, where there are any.
 //! - `loading`: 1 while the broker does not know all groups yet that it is to coordinate.
 //! - `cut`: 1 where something was left out because there is too much of it.
+//! - `times`: of the offsets that the question names, those times that are known.
 //! - `changes`: the entries.
 //!
 //! A group's lag in records is a partition's end less what is committed: no more is sent of a group
@@ -51,9 +52,13 @@ mod partitions;
 mod table;
 mod times;
 mod traffic;
+mod wanted;
 
 /// The format of the record.
 const FORMAT: u32 = 1;
+/// The fields of a question.
+const SINCE: &str = "since";
+const TIMES: &str = "times";
 /// The most bytes of entries in one answer.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// How many removals are kept for readers that have yet to hear of them.
@@ -131,13 +136,14 @@ impl Status {
         Ok(Self { engine, state: Mutex::new(state), _looking_up: looking_up })
     }
 
-    /// What has changed since `next` of an earlier answer; everything where that is `None`, or not
-    /// of this incarnation, or too long ago.
-    pub fn answer(&self, next: Option<&str>, around: Surroundings) -> String {
+    /// Answers a question, which is the query of an address: `since` is `next` of an earlier answer,
+    /// and `times` says what to put into the answer's (see [`wanted`]). It has what changed since
+    /// then; everything where `since` is missing, or not of this incarnation, or too long ago.
+    pub fn answer(&self, query: Option<&str>, around: Surroundings) -> String {
         let mut state = self.state.lock();
         state.look(&self.engine);
         let incarnation = self.engine.incarnation.0;
-        let place = next.and_then(|next| read_place(next, incarnation));
+        let place = field_of(query, SINCE).and_then(|next| read_place(next, incarnation));
         let answer = state.entries.since(place, ANSWER_BYTES_MAX);
         let ReaderPlace { began, read } = answer.place;
         let cluster = entries::quoted(&self.engine.settings.cluster);
@@ -150,6 +156,12 @@ impl Status {
         let flags = [("more", answer.more), ("anew", answer.anew)];
         for (name, _) in flags.into_iter().filter(|(_, set)| *set) {
             put(&mut text, format_args!(",\"{name}\":1"));
+        }
+        // Numbers of topics are of one incarnation, which the reader knows by its place.
+        let wanted = field_of(query, TIMES).filter(|_| place.is_some());
+        let times = wanted.map(|wanted| state.known_times(&wanted::read_wanted(wanted)));
+        if let Some(times) = times.filter(|times| !times.is_empty()) {
+            put(&mut text, format_args!(",\"times\":[{}]", times.join(",")));
         }
         if !answer.entries.is_empty() {
             let texts = answer.entries.iter().map(|(key, text)| match text {
@@ -182,6 +194,12 @@ impl Status {
 
 fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("a string takes text");
+}
+
+/// The text of a field of a query, such as `a=1&b=2`.
+fn field_of<'q>(query: Option<&'q str>, name: &str) -> Option<&'q str> {
+    let fields = query?.split('&').filter_map(|field| field.split_once('='));
+    fields.into_iter().find(|(field, _)| *field == name).map(|(_, text)| text)
 }
 
 /// The place that `next` of an earlier answer names; `None` where it is of another incarnation, or
@@ -277,6 +295,17 @@ impl StatusState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_of_a_query_is_found_by_its_name() {
+        let query = Some("since=7.1.2&times=1.0.5");
+        assert_eq!(
+            (field_of(query, SINCE), field_of(query, TIMES)),
+            (Some("7.1.2"), Some("1.0.5"))
+        );
+        assert_eq!((field_of(query, "tim"), field_of(None, SINCE)), (None, None));
+        assert_eq!(field_of(Some("other=1&since"), SINCE), None);
+    }
 
     #[test]
     fn a_place_is_of_one_incarnation() {

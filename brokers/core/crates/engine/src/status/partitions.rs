@@ -87,6 +87,12 @@ impl StatusState {
         number
     }
 
+    /// How many partitions a topic has, as far as was looked.
+    pub(super) fn partition_count(&self, name: &str) -> i32 {
+        let topic = self.seen.topics.as_ref().and_then(|topics| topics.by_name(name));
+        topic.map_or(0, |topic| topic.record.partitions)
+    }
+
     /// Looks at the bounds of all partitions, where any have changed, and at the sizes, damaged
     /// batches and counters of those; with `sizes` at those of all. Returns the partitions that
     /// have changed, or that came or went.
