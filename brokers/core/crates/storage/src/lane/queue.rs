@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -78,9 +79,28 @@ pub(super) enum Item {
     Close(oneshot::Sender<LaneEnd>),
 }
 
+/// A write that is durable within this time shows that storage works. One that took longer shows
+/// little: where all are as slow, nobody is to be taken for broken.
+const QUICK_WRITE: Duration = Duration::from_secs(1);
+
+/// Whether a lane gets on with what it was given to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneProgress {
+    /// For how long the oldest write that storage was given is not durable; zero where there is
+    /// none. It does not count how long a batch waited in the queue: a queue that is long and
+    /// moves is no reason to give a broker up.
+    pub pending: Duration,
+    /// How long ago a write was durable that took a second at most; `None` where none was yet.
+    pub quick_write: Option<Duration>,
+}
+
 #[derive(Default)]
 struct Queue {
     items: VecDeque<Waiting>,
+    /// Since when the writer has items that it is not done with.
+    writing: Option<Instant>,
+    /// When a write was last durable that took a second at most.
+    quick_write: Option<Instant>,
     /// Memory that the batches among them keep alive.
     pinned_bytes: usize,
     closed: bool,
@@ -205,6 +225,17 @@ impl Lane {
         self.queue.lock().items.len()
     }
 
+    /// Whether the lane gets on. Nothing here waits for storage.
+    pub fn progress(&self) -> LaneProgress {
+        let queue = self.queue.lock();
+        // The writer takes at once what is staged while it has nothing.
+        let oldest = queue.writing.or(queue.items.front().map(|waiting| waiting.since));
+        LaneProgress {
+            pending: oldest.map(|since| since.elapsed()).unwrap_or_default(),
+            quick_write: queue.quick_write.map(|at| at.elapsed()),
+        }
+    }
+
     pub(super) fn new(
         incarnation: Incarnation,
         liveness: Liveness,
@@ -220,13 +251,19 @@ impl Lane {
         self.work.notified().await;
     }
 
-    /// Hands items from the front to `taker` for as long as it wants the next one.
+    /// Hands items from the front to `taker` for as long as it wants the next one. The writer calls
+    /// it once it is done with what it took before: all of that is durable.
     pub(super) fn take_while(&self, taker: &mut dyn Wanted) {
         let mut queue = self.queue.lock();
+        let now = Instant::now();
+        if queue.writing.take().is_some_and(|since| now.duration_since(since) <= QUICK_WRITE) {
+            queue.quick_write = Some(now);
+        }
         let was_full = queue.pinned_bytes >= self.settings.queue_bytes_max;
         while queue.items.front().is_some_and(|waiting| taker.wants(&waiting.item)) {
             let Some(waiting) = queue.items.pop_front() else { break };
             queue.pinned_bytes -= waiting.item.pinned_bytes();
+            queue.writing = Some(now);
             taker.take(waiting);
         }
         let has_room = queue.pinned_bytes < self.settings.queue_bytes_max;
@@ -258,6 +295,7 @@ impl Lane {
         let mut queue = self.queue.lock();
         queue.closed = true;
         queue.pinned_bytes = 0;
+        queue.writing = None;
         let dropped = std::mem::take(&mut queue.items);
         drop(queue);
         // Not under the lock: the drop of a share may run its waiter, which may take the lock.

@@ -1,11 +1,13 @@
 //! A lane on a real folder: writing, rolling, reading back, fencing, and the indexes for the meter.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use freshet_storage::lane::block::{ALIGNMENT, Block, BlockKind};
 use freshet_storage::lane::index::{InstallEntry, decode_checkpoint, decode_data};
 use freshet_storage::lane::leftover::Leftover;
+use freshet_storage::lane::queue::LaneProgress;
 use freshet_storage::lane::reader::{LaneReader, replay};
 use freshet_storage::lane::token::{OwnerToken, fence};
 use freshet_storage::lane::writer::{FILE_BATCHES_MAX, LaneSettings};
@@ -14,6 +16,11 @@ use freshet_storage::names::ManifestRef;
 use freshet_storage::rules::Rules;
 use freshet_wire::ids::Incarnation;
 use freshet_world::env::Disk;
+use freshet_world::sim::disk::SimServer;
+use freshet_world::sim::faults::DiskFaults;
+use freshet_world::sim::random::Seeded;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::fixture::{
     CLUSTER, Folder, OpenLane, block_cache, eventually, fence_and_seal, partition, randomness,
@@ -91,6 +98,48 @@ async fn a_file_is_ended_when_it_holds_many_batches_however_small() {
     let held: Vec<_> = rolled.iter().map(|file| file.batches.len()).collect();
     let in_a_write = LaneSettings::default().write_bytes_max / stored(0, 1).size_bytes();
     assert!(!held.is_empty() && held[0] <= FILE_BATCHES_MAX + in_a_write, "{held:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_write_ages_while_storage_hangs_and_not_while_the_queue_moves() {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap();
+    let (server, begun) = (SimServer::new(Seeded::new(1), DiskFaults::none()), Instant::now());
+    let served = server.clone();
+    let _serving = AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            sleep(Duration::from_millis(1)).await;
+            served.advance(ms(begun.elapsed()));
+        }
+    }));
+    let (host, second) = (1, Duration::from_secs(1));
+    let settings = LaneSettings { write_bytes_max: 1, ..small_files(1 << 20) };
+    let lane = OpenLane::start(&server.mount(host), 1, settings).await;
+    let idle = LaneProgress { pending: Duration::ZERO, quick_write: None };
+    assert_eq!(lane.lane.progress(), idle);
+    // Each batch has a write of its own, and the last one waits for seconds.
+    (0..1000).for_each(|offset| lane.stage(stored(offset, 10)));
+    let staged = Instant::now();
+    while lane.recorder.seen().len() < 1000 {
+        sleep(Duration::from_millis(5)).await;
+        assert!(lane.lane.progress().pending < second / 10, "{:?}", lane.lane.progress());
+    }
+    assert!(staged.elapsed() > 3 * second, "{:?}", staged.elapsed());
+    sleep(second / 10).await;
+    let LaneProgress { pending, quick_write } = lane.lane.progress();
+    assert!(pending.is_zero() && quick_write.is_some_and(|ago| ago < second / 5));
+    server.hang(host, ms(begun.elapsed() + 5 * second));
+    lane.stage(stored(1000, 10));
+    sleep(4 * second).await;
+    let hanging = lane.lane.progress();
+    assert!(hanging.pending > 3 * second && hanging.quick_write > Some(3 * second));
+    // A write that took so long is no proof that storage works; the next one is.
+    lane.recorder.wait_for(1001).await;
+    sleep(second / 10).await;
+    let moved = lane.lane.progress();
+    assert!(moved.pending.is_zero() && moved.quick_write > Some(4 * second), "{moved:?}");
+    lane.write_one_by_one(1001..1002, 10).await;
+    sleep(second / 10).await;
+    assert!(lane.lane.progress().quick_write.is_some_and(|ago| ago < second / 5));
 }
 
 /// Retires all files as the splitter does, without splitting them.

@@ -116,6 +116,8 @@ struct Server {
     /// Operations under way, by their time of arrival, then by order of submission.
     pending: BTreeMap<(u64, u64), Pending>,
     submitted: u64,
+    /// Until when nothing of a host arrives.
+    hung: BTreeMap<HostId, u64>,
     /// When the last operation of a host on a file arrives. A host's operations on one file keep
     /// their order.
     last_arrival: BTreeMap<(HostId, u64), u64>,
@@ -141,6 +143,7 @@ impl SimServer {
             reused: 0,
             pending: BTreeMap::new(),
             submitted: 0,
+            hung: BTreeMap::new(),
             last_arrival: BTreeMap::new(),
         })))
     }
@@ -158,6 +161,11 @@ impl SimServer {
     /// Fills the disk up, or makes room again.
     pub fn set_full(&self, full: bool) {
         self.0.lock().full = full;
+    }
+
+    /// Nothing that a host asks for from now on arrives before this time.
+    pub fn hang(&self, host: HostId, until_ms: u64) {
+        self.0.lock().hung.insert(host, until_ms);
     }
 
     /// The number of lane files that were made from a recycled one.
@@ -271,7 +279,8 @@ impl SimServer {
         } else {
             server.random.between(0, 3)
         };
-        let mut arrival = server.now_ms + latency;
+        let hung_until = server.hung.get(&host).copied().unwrap_or(0);
+        let mut arrival = server.now_ms.max(hung_until) + latency;
         if let Operation::Write(inode, ..) | Operation::Sync(inode) = &operation {
             let last = server.last_arrival.entry((host, *inode)).or_insert(0);
             arrival = arrival.max(*last);
