@@ -80,6 +80,8 @@ def serve_broker(settings: str) -> int:
     while received == ENDED and not watched.outcome:  # somebody else's signal
         received = signal.sigwait({*STOP_SIGNALS, ENDED})
     if received == ENDED:
+        # The threads that wait for storage may do so for ever: they are not waited for.
+        watched.process.kill()
         sys.stderr.write(f"{watched.outcome}\n")
         return watched.status
     # A second request ends the process at once; the next start takes over.
