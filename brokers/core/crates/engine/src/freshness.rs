@@ -1,6 +1,7 @@
 //! Freshness: some reads promise to be no older than their request. They wait for a check of the
 //! owner token that begins after they arrived; one check serves all that wait.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use kafka_protocol::ResponseError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 use freshet_storage::lane::token::OwnerToken;
 use freshet_storage::liveness::Liveness;
@@ -70,13 +72,26 @@ impl Freshness {
     }
 
     /// Checks the token whenever a read waits and at least every `CHECK_EVERY`, until the engine
-    /// ends. Stands the engine down where the token is lost.
-    pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>) {
+    /// ends. Stands the engine down where the token is lost, or where storage does not answer and
+    /// `is_fenced` says that another incarnation has fenced this one.
+    pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>, is_fenced: impl Fn() -> bool + Send) {
         while !self.liveness.is_down() {
             // The token is checked now, whether a read waits or the time is up.
-            let _ = tokio::time::timeout(CHECK_EVERY, self.work.notified()).await;
+            let _ = timeout(CHECK_EVERY, self.work.notified()).await;
             let waiting = std::mem::take(&mut *self.waiting.lock());
-            if let Err(error) = token.check().await {
+            let mut check = pin!(token.check());
+            let checked = loop {
+                match timeout(CHECK_EVERY, &mut check).await {
+                    Ok(checked) => break checked,
+                    Err(_) if is_fenced() => {
+                        self.liveness
+                            .stand_down("storage hangs, and another incarnation took over");
+                        return;
+                    }
+                    Err(_) => {}
+                }
+            };
+            if let Err(error) = checked {
                 self.liveness.stand_down(&error.to_string());
                 return;
             }

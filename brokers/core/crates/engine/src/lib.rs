@@ -21,6 +21,7 @@ use freshet_partition::registry::Partitions;
 use freshet_storage::cache::blocks::ReadSettings;
 use freshet_storage::cold::ColdError;
 use freshet_storage::lane::LaneError;
+use freshet_storage::lane::index::Usage;
 use freshet_storage::lane::queue::Lane;
 use freshet_storage::lane::writer::LaneSettings;
 use freshet_storage::liveness::Liveness;
@@ -240,6 +241,15 @@ impl Engine {
                 return;
             }
         }
+    }
+
+    /// Writes a block of usage without entries to the lane, so that [`Lane::progress`] shows
+    /// whether storage works.
+    pub fn prove_storage(&self) {
+        let now_ms = self.environment.clock.now_ms();
+        let nothing = Usage { window_start_ms: now_ms, window_end_ms: now_ms, entries: Vec::new() };
+        // A lane that takes nothing more has ended, and so does the broker.
+        let _ = self.lane.stage_usage(nothing);
     }
 
     /// Waits for a check of the owner token that begins after this call. What is read afterwards is

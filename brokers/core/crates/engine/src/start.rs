@@ -94,13 +94,15 @@ impl Engine {
         let clock = Arc::clone(&environment.clock);
         let view = Arc::clone(&taken.view);
         let exists = move |topic| view.snapshot().led_topic(topic).is_some();
+        let (view, own) = (Arc::clone(&taken.view), taken.claim.incarnation);
+        let is_fenced = move || !view.snapshot().is_live(own);
         let tasks = EngineTasks {
             lane_writer,
             follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
             keep_topics: keeper.clone().run(load_groups).boxed(),
             jobs: jobs_task,
             write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
-            check_token: freshness.clone().run(Arc::clone(&taken.claim.token)).boxed(),
+            check_token: freshness.clone().run(Arc::clone(&taken.claim.token), is_fenced).boxed(),
             forget_offsets: forget_offsets.boxed(),
             write_descriptors: descriptors.run().boxed(),
             topic_jobs: topic_jobs.run().boxed(),

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use tokio::time::sleep;
 
 use freshet_metadata::cluster::{ClusterError, Term};
-use freshet_metadata::schema::{ControllerTerm, IncarnationState, Stored};
+use freshet_metadata::schema::{ControllerTerm, Stored};
 
 use freshet_wire::ids::Incarnation;
 
@@ -67,13 +67,8 @@ impl Member {
     /// Whether there is a controller, other than this member, that is not missed.
     fn is_followed(&self, stored: &Stored<ControllerTerm>, missed: Option<u64>) -> bool {
         let ControllerTerm { term, incarnation } = stored.record;
-        let snapshot = self.view.snapshot();
-        // One that the image does not show yet has just registered.
-        let has_ended = snapshot
-            .incarnations
-            .get(&incarnation)
-            .is_some_and(|stored| stored.record.state != IncarnationState::Live);
-        incarnation != self.incarnation() && missed != Some(term) && !has_ended
+        let is_missed = missed == Some(term) || self.has_ended(incarnation);
+        incarnation != self.incarnation() && !is_missed
     }
 
     /// Whether any of the others hears the controller of a term.

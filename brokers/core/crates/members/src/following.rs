@@ -20,6 +20,8 @@ enum Ended {
     Refused,
     /// It was not heard for too long.
     Silent,
+    /// It was fenced: by itself, where its storage hangs.
+    Fenced,
     /// Another one was elected.
     Succeeded,
 }
@@ -37,25 +39,28 @@ impl Member {
         suspicion.lock().hear(term.incarnation, now);
         let ended = tokio::select! {
             biased;
-            ended = self.watch_term(term.term, &suspicion) => ended,
+            ended = self.watch_term(term, &suspicion) => ended,
             ended = self.keep_channel(term, &suspicion, orders) => ended,
         };
         tracing::info!(controller = %term.incarnation, term = term.term, ?ended, "follows no more");
         match ended {
-            Ended::Refused | Ended::Silent => Some(term.term),
+            Ended::Refused | Ended::Silent | Ended::Fenced => Some(term.term),
             Ended::Succeeded => None,
         }
     }
 
-    /// Waits until another one is controller, or this one is silent for too long.
-    async fn watch_term(&self, term: u64, suspicion: &Mutex<Suspicion>) -> Ended {
+    /// Waits until another one is controller, or this one is fenced or silent for too long.
+    async fn watch_term(&self, term: &ControllerTerm, suspicion: &Mutex<Suspicion>) -> Ended {
         let mut looks = interval(self.times.pulse / 2);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
             let snapshot = self.view.snapshot();
-            if snapshot.controller.as_ref().is_some_and(|stored| stored.record.term > term) {
+            if snapshot.controller.as_ref().is_some_and(|stored| stored.record.term > term.term) {
                 return Ended::Succeeded;
+            }
+            if self.has_ended(term.incarnation) {
+                return Ended::Fenced;
             }
             if !suspicion.lock().look(Instant::now()).is_empty() {
                 return Ended::Silent;
@@ -105,9 +110,11 @@ impl Member {
                     // The receiver ends with this member only.
                     FromController::Do(order) => drop(orders.send(order)),
                     FromController::Released => self.note_released(),
+                    FromController::Prove => self.duties.prove_storage(),
                 },
                 _ = pulses.tick() => {
-                    let pulse = Pulse { leaves: self.leaves() };
+                    let storage = Some(self.duties.storage());
+                    let pulse = Pulse { leaves: self.leaves(), storage };
                     within(self.times.silence_max, channel.sender.send(&pulse)).await?;
                 }
             }

@@ -14,6 +14,7 @@ pub mod channel;
 mod controller;
 mod election;
 mod following;
+mod hanging;
 mod member;
 mod messages;
 pub mod planning;
@@ -21,6 +22,7 @@ mod suspicion;
 mod taking_part;
 
 pub use member::{Member, MemberState};
+pub use messages::StorageReport;
 
 /// What a member does for its cluster.
 #[async_trait]
@@ -50,6 +52,12 @@ pub trait Duties: Send + Sync + 'static {
         partitions: &BTreeSet<PartitionId>,
         successor: Incarnation,
     ) -> Result<(), String>;
+
+    /// How storage does, for the others. It does not wait for storage.
+    fn storage(&self) -> StorageReport;
+
+    /// Begins to write something small, so that [`Self::storage`] shows whether storage works.
+    fn prove_storage(&self);
 }
 
 /// How often members speak, and how long they wait for each other.
@@ -61,6 +69,8 @@ pub struct Times {
     pub silence_max: Duration,
     /// Who looks around less often than this stood still, and suspects nobody.
     pub stall: Duration,
+    /// Whose oldest write waits for longer, while others write, is taken to have lost its storage.
+    pub hang_max: Duration,
     /// For a connection, and for a handshake on it.
     pub connect_max: Duration,
     /// A member that accepts connections may take so long until it follows a new controller: it
@@ -85,6 +95,7 @@ impl Default for Times {
             pulse: Duration::from_millis(100),
             silence_max: Duration::from_millis(800),
             stall: Duration::from_millis(200),
+            hang_max: Duration::from_secs(3),
             connect_max: Duration::from_millis(250),
             join_max: Duration::from_secs(10),
             gather: Duration::from_millis(100),

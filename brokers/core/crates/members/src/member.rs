@@ -128,6 +128,14 @@ impl Member {
         others.map(|(incarnation, _)| *incarnation).collect()
     }
 
+    /// Whether the image shows that an incarnation has ended. One that it does not show has just
+    /// registered.
+    pub(crate) fn has_ended(&self, incarnation: Incarnation) -> bool {
+        let snapshot = self.view.snapshot();
+        let stored = snapshot.incarnations.get(&incarnation);
+        stored.is_some_and(|stored| stored.record.state != IncarnationState::Live)
+    }
+
     /// The address by which brokers reach an incarnation; empty where it is not known.
     pub(crate) fn address_of(&self, incarnation: Incarnation) -> String {
         let snapshot = self.view.snapshot();

@@ -1,6 +1,7 @@
 //! What the brokers of a cluster say to each other.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +18,35 @@ pub(crate) enum Opening {
 }
 
 /// What a broker says to its controller while it lives. It is answered by
-/// [`FromController::Heard`].
+/// [`FromController::Heard`]. Brokers of two releases follow each other during a roll-out: what a
+/// release adds, others pass over, and it has a value for where it is absent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pulse {
     /// It is about to stop, and others are to take over what it leads.
     pub(crate) leaves: bool,
+    /// How its storage does. Earlier releases do not say it: they are taken to wait for nothing.
+    #[serde(default)]
+    pub(crate) storage: Option<StorageReport>,
+}
+
+/// What a broker says of its storage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageReport {
+    /// For how long the oldest write that storage was given is not durable, in milliseconds; 0
+    /// where there is none.
+    pub pending_ms: u64,
+    /// How long ago a write was durable that took a second at most, in milliseconds; `None` where
+    /// none was yet.
+    pub quick_write_ms: Option<u64>,
+}
+
+impl StorageReport {
+    /// A report of times as they are measured.
+    #[must_use]
+    pub fn new(pending: Duration, quick_write: Option<Duration>) -> Self {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self { pending_ms: ms(pending), quick_write_ms: quick_write.map(ms) }
+    }
 }
 
 /// What a controller says to a broker that follows it.
@@ -33,6 +58,9 @@ pub(crate) enum FromController {
     Do(Order),
     /// The broker may stop: it leads nothing any more, or nobody can take over what it leads.
     Released,
+    /// The broker is to write something, so that its pulses show whether storage works. It is sent
+    /// only to who says how its storage does: earlier releases cannot read it.
+    Prove,
 }
 
 /// What a controller has a broker do.
@@ -66,5 +94,31 @@ impl Adoption {
     pub(crate) fn add(&mut self, other: Self) {
         self.dead.extend(other.dead);
         self.partitions.extend(other.partitions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pulse_of_an_earlier_release_says_nothing_of_storage() {
+        let pulse: Pulse = serde_json::from_str(r#"{"leaves":true}"#).unwrap();
+        assert!(pulse.leaves);
+        assert_eq!(pulse.storage, None);
+    }
+
+    #[test]
+    fn an_earlier_release_reads_a_pulse_that_says_more() {
+        #[derive(Deserialize)]
+        struct EarlierPulse {
+            leaves: bool,
+        }
+        let storage = Some(StorageReport { pending_ms: 1, quick_write_ms: None });
+        let text = serde_json::to_string(&Pulse { leaves: true, storage }).unwrap();
+        let earlier: EarlierPulse = serde_json::from_str(&text).unwrap();
+        assert!(earlier.leaves);
+        let pulse: Pulse = serde_json::from_str(&text).unwrap();
+        assert_eq!(pulse.storage, storage);
     }
 }

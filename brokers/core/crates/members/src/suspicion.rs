@@ -16,6 +16,8 @@ pub(crate) struct Suspicion {
     stall: Duration,
     heard: BTreeMap<Incarnation, Instant>,
     looked_at: Instant,
+    /// When we last found that we had stood still; at first, when this was made.
+    stood_still_at: Instant,
 }
 
 impl Suspicion {
@@ -24,7 +26,7 @@ impl Suspicion {
     /// everybody gets the full time again.
     pub(crate) fn new(times: Times, now: Instant) -> Self {
         let Times { silence_max, stall, .. } = times;
-        Self { silence_max, stall, heard: BTreeMap::new(), looked_at: now }
+        Self { silence_max, stall, heard: BTreeMap::new(), looked_at: now, stood_still_at: now }
     }
 
     /// Notes that one was heard.
@@ -46,8 +48,14 @@ impl Suspicion {
         if stood_still {
             tracing::warn!("stood still: suspects nobody for a while");
             self.heard.values_mut().for_each(|at| *at = now);
+            self.stood_still_at = now;
         }
         self.silent(now, self.silence_max)
+    }
+
+    /// When we last found that we had stood still; at first, when this was made.
+    pub(crate) fn stood_still_at(&self) -> Instant {
+        self.stood_still_at
     }
 
     /// Those that were silent for longer than this.

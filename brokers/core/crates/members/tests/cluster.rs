@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use freshet_link::LinkSecret;
 use freshet_members::channel::ChannelKey;
-use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_members::{Duties, Member, MemberState, StorageReport, Times};
 use freshet_metadata::cluster::{
     ClusterError, ClusterMetadata, Fence, NewTopic, PartitionUpdate, Term,
 };
@@ -32,10 +33,36 @@ const LIMIT: Duration = Duration::from_secs(60);
 const KILLED_MAX: Duration = Duration::from_millis(150);
 const END: SealedEnd = SealedEnd { file: 1, sequence: 1 };
 
+/// The storage of a broker that writes only when it is to show that storage works.
+#[derive(Debug, Clone, Copy, Default)]
+struct Storage {
+    wrote_at: Option<Instant>,
+    /// Whether what is written from now on stays where it is.
+    hangs: bool,
+    /// Since when a write hangs.
+    waits_since: Option<Instant>,
+}
+
+impl Storage {
+    fn write(&mut self) {
+        if self.hangs {
+            self.waits_since.get_or_insert_with(Instant::now);
+        } else {
+            self.wrote_at = Some(Instant::now());
+        }
+    }
+
+    fn report(self) -> StorageReport {
+        let pending = self.waits_since.map(|since| since.elapsed()).unwrap_or_default();
+        StorageReport::new(pending, self.wrote_at.map(|at| at.elapsed()))
+    }
+}
+
 /// Takes over by changes of metadata only.
 struct Successor {
     metadata: Arc<ClusterMetadata>,
     fence: Fence,
+    storage: Arc<Mutex<Storage>>,
 }
 
 impl Successor {
@@ -95,10 +122,19 @@ impl Duties for Successor {
         let handed = metadata.hand_over(self.fence, (successor, &live), updates).await;
         handed.map(drop).map_err(|error| error.to_string())
     }
+
+    fn storage(&self) -> StorageReport {
+        self.storage.lock().report()
+    }
+
+    fn prove_storage(&self) {
+        self.storage.lock().write();
+    }
 }
 
 struct Broker {
     host: HostId,
+    storage: Arc<Mutex<Storage>>,
     member: Arc<Member>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -158,19 +194,21 @@ impl Cluster {
         let (view, follower) = MetadataView::open(Arc::clone(&self.store)).await.unwrap();
         let network = self.network.of(host);
         let listener = network.listen("").await.unwrap();
+        let storage = Arc::default();
         let member = Arc::new(Member {
             fence,
             metadata: Arc::clone(&metadata),
             view,
             network,
             key: ChannelKey::of(&LinkSecret::new(&[7; 32]).unwrap()),
-            duties: Arc::new(Successor { metadata, fence }),
+            duties: Arc::new(Successor { metadata, fence, storage: Arc::clone(&storage) }),
             times: Times::default(),
             state: MemberState::default(),
         });
         let following = tokio::spawn(async move { drop(follower.run().await) });
         let taking_part = tokio::spawn(Arc::clone(&member).run(listener));
-        self.brokers.insert(slot, Broker { host, member, tasks: vec![following, taking_part] });
+        let tasks = vec![following, taking_part];
+        self.brokers.insert(slot, Broker { host, storage, member, tasks });
     }
 
     /// Makes the broker of a slot lead a topic.
@@ -201,6 +239,16 @@ impl Cluster {
         drop(open_still);
         self.network.forget(broker.host);
         broker.member.fence.incarnation
+    }
+
+    /// From now on nothing that a broker writes is durable.
+    fn hang_storage(&self, slot: u32) {
+        self.brokers[&slot].storage.lock().hangs = true;
+    }
+
+    /// Has a broker write.
+    fn write(&self, slot: u32) {
+        self.brokers[&slot].storage.lock().write();
     }
 
     /// Cuts a host off, both ways.
@@ -417,6 +465,46 @@ async fn a_broker_that_nobody_hears_is_fenced_within_a_second() {
         for (_, broker) in live {
             assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_whose_storage_hangs_is_fenced_within_four_seconds() {
+    for hang_controller in [false, true] {
+        let mut cluster = Cluster::of(3).await;
+        sleep(Duration::from_secs(2)).await;
+        let controller = cluster.controller().unwrap();
+        let hung = if hang_controller { controller } else { cluster.follower() };
+        cluster.give_topic(hung).await;
+        let dead = cluster.brokers[&hung].incarnation();
+        cluster.hang_storage(hung);
+        cluster.write(hung);
+        let took = cluster.until_taken(hung, dead).await;
+        let hang_max = Times::default().hang_max;
+        assert!(took > hang_max, "{took:?}: it may have been slow only");
+        assert!(took < hang_max + Duration::from_secs(1), "{took:?}");
+        // The others go on, and it cannot become controller any more.
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(cluster.term().await, 1 + u64::from(hang_controller));
+        let live = cluster.brokers.iter().filter(|(slot, _)| **slot != hung);
+        for (_, broker) in live {
+            assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_storage_hangs_for_all_brokers_nobody_is_fenced() {
+    let cluster = Cluster::of(3).await;
+    sleep(Duration::from_secs(2)).await;
+    cluster.brokers.keys().for_each(|slot| cluster.write(*slot));
+    cluster.brokers.keys().for_each(|slot| cluster.hang_storage(*slot));
+    cluster.write(0);
+    sleep(LIMIT).await;
+    assert_eq!(cluster.term().await, 1);
+    for broker in cluster.brokers.values() {
+        assert_eq!(cluster.state(broker.incarnation()).await, IncarnationState::Live);
+        assert!(broker.storage.lock().waits_since.is_some(), "it was asked to write");
     }
 }
 

@@ -13,8 +13,9 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{ProcessError, system_error};
 use freshet_engine::Engine;
 use freshet_members::channel::ChannelKey;
-use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_members::{Duties, Member, MemberState, StorageReport, Times};
 use freshet_metadata::cluster::Term;
+use freshet_storage::lane::queue::LaneProgress;
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_world::env::Network;
 use freshet_world::env::priority::serve_promptly;
@@ -159,5 +160,14 @@ impl Duties for Successor {
             self.runtime.spawn(async move { engine.hand_over(&partitions, successor).await });
         let handed = handing.await.map_err(|error| error.to_string())?;
         handed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn storage(&self) -> StorageReport {
+        let LaneProgress { pending, quick_write } = self.engine.lane.progress();
+        StorageReport::new(pending, quick_write)
+    }
+
+    fn prove_storage(&self) {
+        self.engine.prove_storage();
     }
 }

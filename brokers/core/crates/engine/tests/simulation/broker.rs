@@ -13,7 +13,7 @@ use freshet_jobs::JobSettings;
 use freshet_jobs::deletion::DeleteBefore;
 use freshet_link::LinkSecret;
 use freshet_members::channel::ChannelKey;
-use freshet_members::{Duties, Member, MemberState, Times};
+use freshet_members::{Duties, Member, MemberState, StorageReport, Times};
 use freshet_metadata::cluster::{NewTopic, Term};
 use freshet_metadata::names::is_internal_topic;
 use freshet_metadata::schema::BrokerPlace;
@@ -21,6 +21,7 @@ use freshet_metadata::store::MetadataStore;
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;
 use freshet_storage::cache::blocks::ReadSettings;
+use freshet_storage::lane::queue::LaneProgress;
 use freshet_storage::lane::writer::LaneSettings;
 use freshet_storage::rules::{Rule, Rules};
 use freshet_wire::ids::{Incarnation, PartitionId};
@@ -35,10 +36,12 @@ use tokio_util::task::AbortOnDropHandle;
 /// When an adoption that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 /// Members of a simulated cluster are twenty times as fast as real ones: so are the faults.
-const TIMES: Times = Times {
+pub const TIMES: Times = Times {
     pulse: Duration::from_millis(5),
     silence_max: Duration::from_millis(40),
     stall: Duration::from_millis(20),
+    // As long as the simulated disk is slow at most, and more.
+    hang_max: Duration::from_millis(1500),
     connect_max: Duration::from_millis(12),
     join_max: Duration::from_millis(500),
     gather: Duration::from_millis(5),
@@ -274,6 +277,15 @@ impl Duties for Successor {
         let given = given.map_err(|error| error.to_string())?;
         self.status.moves.fetch_add(given.len().try_into().expect("a count"), Ordering::Relaxed);
         Ok(())
+    }
+
+    fn storage(&self) -> StorageReport {
+        let LaneProgress { pending, quick_write } = self.engine.lane.progress();
+        StorageReport::new(pending, quick_write)
+    }
+
+    fn prove_storage(&self) {
+        self.engine.prove_storage();
     }
 }
 

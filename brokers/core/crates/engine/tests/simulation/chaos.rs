@@ -47,6 +47,8 @@ pub enum Fault {
     Move,
     /// Nothing passes from one broker to another for a while.
     Cut,
+    /// Storage carries out nothing for a broker for a while.
+    Hang,
     /// The metering agent has recorded all lanes whose records are split, so that brokers may
     /// remove them.
     Metered,
@@ -155,7 +157,14 @@ impl Profile {
     pub fn of_members() -> Self {
         let mut profile = Self { noticed: Noticed::ByMembers, ..Self::of_brokers() };
         profile.faults.extend([Fault::Cut; 8]);
+        profile.faults.extend([Fault::Hang; 4]);
         profile
+    }
+
+    /// Several brokers that find out themselves who has died, and no fault.
+    pub fn without_faults() -> Self {
+        let (disk, metadata) = (DiskFaults::none(), MetadataFaults::default());
+        Self { faults: Vec::new(), disk, metadata, ..Self::of_members() }
     }
 
     /// The faults in which a rule matters.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use freshet_storage::rules::{Rule, Rules};
 
 use chaos::Profile;
-use run::{Outcome, simulate};
+use run::{Outcome, simulate, simulate_hang, simulate_hang_of_all};
 
 /// Wall time that the everyday suite spends on random seeds, in seconds.
 const BUDGET_SECONDS: u64 = 20;
@@ -110,6 +110,26 @@ fn several_brokers_lose_nothing_duplicate_nothing_and_reorder_nothing() {
 #[test]
 fn brokers_that_find_out_who_has_died_lose_nothing_and_come_back() {
     run_several("FRESHET_SIM_MEMBERS_SEED", &Profile::of_members());
+}
+
+#[test]
+fn others_lead_soon_what_a_broker_led_whose_storage_hangs() {
+    let mut totals = run::Totals::default();
+    // So that the controller is among them.
+    for seed in 1..=8 {
+        let outcome = simulate_hang(seed);
+        report(seed, &outcome);
+        totals.add(&outcome.totals);
+    }
+    println!("{totals:?}");
+    assert!(totals.acked > 0 && totals.adoptions >= 8, "{totals:?}");
+}
+
+#[test]
+fn where_the_storage_of_all_hangs_nobody_is_fenced() {
+    for seed in 1..=3 {
+        report(seed, &simulate_hang_of_all(seed));
+    }
 }
 
 /// Runs seeds for a while, or the one that a variable names.

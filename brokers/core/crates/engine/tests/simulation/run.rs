@@ -25,6 +25,10 @@ use super::checker::{Checker, FinalLog, Keeping, Place, records};
 use super::clients::{Committer, Producer, Reader, Surveyor, TopicMaker, Trimmer, View};
 use super::metadata::{MetadataFaults, SimMetadata};
 
+mod hang;
+
+pub use hang::{simulate_hang, simulate_hang_of_all};
+
 /// A topic of the workload.
 struct SimTopic {
     name: &'static str,
@@ -225,49 +229,54 @@ fn blocks_of(bytes: &Bytes) -> Vec<(usize, BlockHeader)> {
 
 /// Runs one seed to its verdict.
 pub fn simulate(seed: u64, rules: Rules, profile: &Profile) -> Outcome {
-    let mut random = Seeded::new(seed);
-    let metadata = SimMetadata::new(random.fork(), MetadataFaults::default());
-    let mut simulation = Simulation {
-        world: World::new(random.next_u64(), DiskFaults::none()),
-        metadata,
-        rules,
-        jobs: profile.jobs,
-        hot_bytes: profile.hot_bytes,
-        stale_per_mille: profile.stale_per_mille,
-        random,
-        slots: profile.slots,
-        noticed: profile.noticed,
-        brokers: Vec::new(),
-        refills: Vec::new(),
-        orders: Vec::new(),
-        resumes: Vec::new(),
-        healed_at_ms: 0,
-        clients: Clients::new(),
-        checker: Checker::default(),
-        totals: Totals::default(),
-        trace: Vec::new(),
-        backup: Vec::new(),
-        full_until_ms: (0, 0),
-        draining: false,
-        rotted: false,
-        refused: false,
-    };
+    let mut simulation = Simulation::new(seed, rules, profile);
     simulation.set_up();
     simulation.live_through(profile);
-    simulation.calm_down();
-    simulation.conclude();
-    simulation.brokers.clone().iter().for_each(|broker| simulation.count_changes(broker));
-    simulation.totals.reused_files = simulation.world.disk.reused_files();
-    simulation.totals.rotted = u64::from(simulation.rotted);
-    simulation.totals.refused = u64::from(simulation.refused);
-    Outcome {
-        violations: simulation.checker.violations,
-        trace: simulation.trace,
-        totals: simulation.totals,
-    }
+    simulation.end()
 }
 
 impl Simulation {
+    fn new(seed: u64, rules: Rules, profile: &Profile) -> Self {
+        let mut random = Seeded::new(seed);
+        let metadata = SimMetadata::new(random.fork(), MetadataFaults::default());
+        Self {
+            world: World::new(random.next_u64(), DiskFaults::none()),
+            metadata,
+            rules,
+            jobs: profile.jobs,
+            hot_bytes: profile.hot_bytes,
+            stale_per_mille: profile.stale_per_mille,
+            random,
+            slots: profile.slots,
+            noticed: profile.noticed,
+            brokers: Vec::new(),
+            refills: Vec::new(),
+            orders: Vec::new(),
+            resumes: Vec::new(),
+            healed_at_ms: 0,
+            clients: Clients::new(),
+            checker: Checker::default(),
+            totals: Totals::default(),
+            trace: Vec::new(),
+            backup: Vec::new(),
+            full_until_ms: (0, 0),
+            draining: false,
+            rotted: false,
+            refused: false,
+        }
+    }
+
+    /// Comes to the verdict, without further faults.
+    fn end(mut self) -> Outcome {
+        self.calm_down();
+        self.conclude();
+        self.brokers.clone().iter().for_each(|broker| self.count_changes(broker));
+        self.totals.reused_files = self.world.disk.reused_files();
+        self.totals.rotted = u64::from(self.rotted);
+        self.totals.refused = u64::from(self.refused);
+        Outcome { violations: self.checker.violations, trace: self.trace, totals: self.totals }
+    }
+
     fn note(&mut self, what: impl std::fmt::Display) {
         self.trace.push(format!("{:6} {what}", self.world.now_ms()));
     }
@@ -570,6 +579,9 @@ impl Simulation {
                 };
                 self.world.network.cut(from, to);
                 self.healed_at_ms = now_ms + self.random.between(5, 200);
+            }
+            Fault::Hang => {
+                self.world.disk.hang(current.host, now_ms + self.random.between(50, 4000));
             }
         }
         self.keep();

@@ -16,6 +16,7 @@ use freshet_wire::ids::{Incarnation, PartitionId};
 
 use crate::Times;
 use crate::channel::{Channel, ChannelError};
+use crate::hanging::Hanging;
 use crate::member::{Follower, Member, connect};
 use crate::messages::{Adoption, FromController, Order, Pulse};
 use crate::planning::{Survivor, spread};
@@ -27,8 +28,8 @@ use moving::Moves;
 
 /// What the controller learns of another member.
 enum Event {
-    /// It sent a pulse, and says in it whether it is about to stop.
-    Pulse(Incarnation, bool),
+    /// It sent a pulse.
+    Pulse(Incarnation, Pulse),
     /// The channel of this number to it ended.
     Lost(Incarnation, u64),
     /// Something accepts connections at its address.
@@ -59,6 +60,7 @@ pub(crate) struct Controller<'a> {
     /// Orders for this broker itself.
     own_orders: &'a mpsc::UnboundedSender<Order>,
     suspicion: Suspicion,
+    hanging: Hanging,
     links: BTreeMap<Incarnation, Link>,
     links_ever: u64,
     /// Those that have followed in this term.
@@ -95,6 +97,7 @@ impl<'a> Controller<'a> {
             number,
             own_orders,
             suspicion: Suspicion::new(member.times, now),
+            hanging: Hanging::new(member.times),
             links: BTreeMap::new(),
             links_ever: 0,
             joined: BTreeSet::new(),
@@ -158,10 +161,13 @@ impl<'a> Controller<'a> {
     fn learn(&mut self, event: &Event) -> bool {
         let now = Instant::now();
         match *event {
-            Event::Pulse(incarnation, leaves) => {
+            Event::Pulse(incarnation, Pulse { leaves, storage }) => {
                 self.suspicion.hear(incarnation, now);
                 if leaves {
                     self.leaving.entry(incarnation).or_insert(now);
+                }
+                if let Some(storage) = storage {
+                    self.hanging.report(incarnation, storage, now);
                 }
                 false
             }
@@ -242,8 +248,11 @@ impl<'a> Controller<'a> {
         }
         suspects.extend(&self.gone);
         for suspect in suspects {
+            let gone = self.gone.contains(&suspect);
+            tracing::warn!(%suspect, gone, "fences a broker that does not answer");
             self.fence(suspect).await?;
         }
+        self.fence_hanging(&peers, now).await?;
         self.assign(&snapshot, now);
         self.move_partitions(&snapshot, now);
         self.forget_wishes(&snapshot).await
@@ -255,13 +264,40 @@ impl<'a> Controller<'a> {
         live.filter(|incarnation| !self.fenced.contains(incarnation)).collect()
     }
 
+    /// Fences whose storage hangs. This broker may be one of them: then it fences itself, and its
+    /// term is over. Nothing but this decides over a controller, because nobody else has the
+    /// reports of all, and its pulses need no storage.
+    async fn fence_hanging(
+        &mut self,
+        peers: &BTreeSet<Incarnation>,
+        now: Instant,
+    ) -> ControlFlow<()> {
+        let own = self.member.incarnation();
+        self.hanging.report(own, self.member.duties.storage(), now);
+        self.hanging.expect(|one| one == own || peers.contains(&one));
+        for idle in self.hanging.idle(now) {
+            if idle == own {
+                self.member.duties.prove_storage();
+            } else if let Some(link) = self.links.get(&idle) {
+                // It is asked again where this is lost.
+                let _ = link.orders.send(FromController::Prove);
+            }
+        }
+        for suspect in self.hanging.look(now, self.suspicion.stood_still_at()) {
+            tracing::warn!(%suspect, "fences a broker whose storage hangs while others write");
+            self.fence(suspect).await?;
+            if self.fenced.contains(&own) {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Ends the right of a member to change metadata.
     async fn fence(&mut self, suspect: Incarnation) -> ControlFlow<()> {
         let fence = Some(self.term.fence());
         match self.member.metadata.mark_fenced(fence, suspect).await {
             Ok(_) | Err(ClusterError::UnknownIncarnation(_)) => {
-                let gone = self.gone.contains(&suspect);
-                tracing::warn!(%suspect, gone, "fenced a broker that does not answer");
                 self.fenced.insert(suspect);
                 self.links.remove(&suspect);
                 ControlFlow::Continue(())
@@ -371,8 +407,7 @@ async fn serve(
         tokio::select! {
             biased;
             pulse = receiver.receive() => {
-                let Pulse { leaves } = pulse?;
-                let _ = events.send(Event::Pulse(incarnation, leaves));
+                let _ = events.send(Event::Pulse(incarnation, pulse?));
                 sender.send(&FromController::Heard).await?;
             }
             order = orders.recv() => match order {
