@@ -99,6 +99,7 @@ impl Member {
         channel.sender.send(&opening).await?;
         let mut pulses = interval(self.times.pulse);
         pulses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reported_at = Instant::now();
         loop {
             tokio::select! {
                 biased;
@@ -109,12 +110,18 @@ impl Member {
                     }
                     // The receiver ends with this member only.
                     FromController::Do(order) => drop(orders.send(order)),
+                    FromController::Shares(shares) => self.duties.set_shares(shares),
                     FromController::Released => self.note_released(),
                     FromController::Prove => self.duties.prove_storage(),
                 },
                 _ = pulses.tick() => {
+                    let is_due = reported_at.elapsed() >= self.times.deal;
+                    let used = is_due.then(|| self.duties.report_use());
+                    if is_due {
+                        reported_at = Instant::now();
+                    }
                     let storage = Some(self.duties.storage());
-                    let pulse = Pulse { leaves: self.leaves(), storage };
+                    let pulse = Pulse { leaves: self.leaves(), storage, used };
                     within(self.times.silence_max, channel.sender.send(&pulse)).await?;
                 }
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use freshet_metadata::cluster::Term;
+use freshet_quota::dealing::{LimitShare, LimitUse};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
 pub mod channel;
@@ -58,6 +59,13 @@ pub trait Duties: Send + Sync + 'static {
 
     /// Begins to write something small, so that [`Self::storage`] shows whether storage works.
     fn prove_storage(&self);
+
+    /// What this broker used of the cluster's limits since the last call.
+    fn report_use(&self) -> Vec<LimitUse>;
+
+    /// Takes this broker's shares of the cluster's limits. They hold until the next call, and for
+    /// three seconds at most.
+    fn set_shares(&self, shares: Vec<LimitShare>);
 }
 
 /// How often members speak, and how long they wait for each other.
@@ -87,6 +95,8 @@ pub struct Times {
     pub settle: Duration,
     /// A hand-over that was ordered and is not done after this time is ordered again.
     pub move_max: Duration,
+    /// Between two reports of what a member used, and between two times that shares are dealt.
+    pub deal: Duration,
 }
 
 impl Default for Times {
@@ -103,6 +113,7 @@ impl Default for Times {
             retry: Duration::from_millis(20),
             settle: Duration::from_secs(2),
             move_max: Duration::from_secs(5),
+            deal: Duration::from_secs(1),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use freshet_quota::dealing::{LimitShare, LimitUse};
 use freshet_wire::ids::{Incarnation, PartitionId};
 
 /// The first message on a channel, of the end that connected.
@@ -27,6 +28,10 @@ pub(crate) struct Pulse {
     /// How its storage does. Earlier releases do not say it: they are taken to wait for nothing.
     #[serde(default)]
     pub(crate) storage: Option<StorageReport>,
+    /// What it used of the cluster's limits since it said so last. It is answered by
+    /// [`FromController::Shares`], which earlier releases do not know: they do not say this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) used: Option<Vec<LimitUse>>,
 }
 
 /// What a broker says of its storage.
@@ -56,6 +61,8 @@ pub(crate) enum FromController {
     Heard,
     /// The broker has something to do.
     Do(Order),
+    /// What the broker may use of the cluster's limits from now on.
+    Shares(Vec<LimitShare>),
     /// The broker may stop: it leads nothing any more, or nobody can take over what it leads.
     Released,
     /// The broker is to write something, so that its pulses show whether storage works. It is sent
@@ -115,7 +122,7 @@ mod tests {
             leaves: bool,
         }
         let storage = Some(StorageReport { pending_ms: 1, quick_write_ms: None });
-        let text = serde_json::to_string(&Pulse { leaves: true, storage }).unwrap();
+        let text = serde_json::to_string(&Pulse { leaves: true, storage, used: None }).unwrap();
         let earlier: EarlierPulse = serde_json::from_str(&text).unwrap();
         assert!(earlier.leaves);
         let pulse: Pulse = serde_json::from_str(&text).unwrap();

@@ -20,6 +20,7 @@ use freshet_metadata::cluster::{
 };
 use freshet_metadata::schema::{BrokerPlace, IncarnationState, SealedEnd};
 use freshet_metadata::{MetadataStore, MetadataView, SqliteStore};
+use freshet_quota::dealing::{LimitId, LimitShare, LimitUse};
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_world::sim::disk::HostId;
 use freshet_world::sim::network::SimNetwork;
@@ -58,11 +59,25 @@ impl Storage {
     }
 }
 
+/// The clients of a broker, who use as much of one limit as they want and the broker's share
+/// allows.
+#[derive(Default)]
+struct Clients {
+    wanted: Mutex<f64>,
+    /// The share that was dealt last; `None` before that, and where others used nothing either.
+    part: Mutex<Option<f64>>,
+}
+
+fn limit() -> LimitId {
+    LimitId::of(&[Some("a limit")])
+}
+
 /// Takes over by changes of metadata only.
 struct Successor {
     metadata: Arc<ClusterMetadata>,
     fence: Fence,
     storage: Arc<Mutex<Storage>>,
+    clients: Arc<Clients>,
 }
 
 impl Successor {
@@ -130,12 +145,23 @@ impl Duties for Successor {
     fn prove_storage(&self) {
         self.storage.lock().write();
     }
+
+    fn report_use(&self) -> Vec<LimitUse> {
+        let (wanted, part) = (*self.clients.wanted.lock(), self.clients.part.lock().unwrap_or(0.3));
+        vec![LimitUse { limit: limit(), used: wanted.min(part), is_short: wanted > part }]
+    }
+
+    fn set_shares(&self, shares: Vec<LimitShare>) {
+        let share = shares.iter().find(|share| share.limit == limit());
+        *self.clients.part.lock() = share.map(|share| share.part);
+    }
 }
 
 struct Broker {
     host: HostId,
     storage: Arc<Mutex<Storage>>,
     member: Arc<Member>,
+    clients: Arc<Clients>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -195,20 +221,26 @@ impl Cluster {
         let network = self.network.of(host);
         let listener = network.listen("").await.unwrap();
         let storage = Arc::default();
+        let clients = Arc::new(Clients::default());
         let member = Arc::new(Member {
             fence,
             metadata: Arc::clone(&metadata),
             view,
             network,
             key: ChannelKey::of(&LinkSecret::new(&[7; 32]).unwrap()),
-            duties: Arc::new(Successor { metadata, fence, storage: Arc::clone(&storage) }),
+            duties: Arc::new(Successor {
+                metadata,
+                fence,
+                storage: Arc::clone(&storage),
+                clients: Arc::clone(&clients),
+            }),
             times: Times::default(),
             state: MemberState::default(),
         });
         let following = tokio::spawn(async move { drop(follower.run().await) });
         let taking_part = tokio::spawn(Arc::clone(&member).run(listener));
         let tasks = vec![following, taking_part];
-        self.brokers.insert(slot, Broker { host, storage, member, tasks });
+        self.brokers.insert(slot, Broker { host, storage, member, clients, tasks });
     }
 
     /// Makes the broker of a slot lead a topic.
@@ -535,4 +567,50 @@ async fn the_first_broker_after_an_outage_takes_what_nobody_leads() {
     let first = cluster.brokers[&2].incarnation();
     assert_eq!(cluster.leaders(1).await, BTreeMap::from([(first, 24)]));
     assert_eq!(cluster.controller(), Some(2));
+}
+
+impl Cluster {
+    /// Has the clients of a slot's broker want so much of the limit.
+    fn want(&self, slot: u32, wanted: f64) {
+        *self.brokers[&slot].clients.wanted.lock() = wanted;
+    }
+
+    /// The share of each broker, as far as one was dealt.
+    fn parts(&self) -> Vec<Option<f64>> {
+        self.brokers.values().map(|broker| *broker.clients.part.lock()).collect()
+    }
+
+    /// Waits until each broker has about this share. Shares are a whole all the while.
+    async fn until_parts(&self, expected: &[f64]) {
+        let is_near = |(part, expected): (Option<f64>, &f64)| {
+            part.is_some_and(|part| (part - expected).abs() < 0.02)
+        };
+        self.until(async |it| it.parts().into_iter().zip(expected).all(is_near)).await;
+        let sum: f64 = self.parts().into_iter().flatten().sum();
+        assert!(sum <= 1.0 + 1e-9, "{:?}", self.parts());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controller_deals_shares_of_limits_by_what_each_broker_used() {
+    let mut cluster = Cluster::of(3).await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(cluster.parts(), [None; 3], "nobody used anything");
+    cluster.want(0, 9.0);
+    cluster.until_parts(&[0.933, 0.033, 0.033]).await;
+    cluster.want(1, 9.0);
+    cluster.until_parts(&[0.483, 0.483, 0.033]).await;
+    // The clients move.
+    cluster.want(0, 0.0);
+    cluster.until_parts(&[0.033, 0.933, 0.033]).await;
+    // Another controller knows nothing at first, and comes to the same.
+    let controller = cluster.controller().unwrap();
+    cluster.kill(controller).await;
+    for slot in cluster.brokers.keys() {
+        cluster.want(*slot, 9.0);
+    }
+    cluster.until_parts(&[0.5, 0.5]).await;
+    cluster.start(controller).await;
+    cluster.want(controller, 9.0);
+    cluster.until_parts(&[1.0 / 3.0; 3]).await;
 }

@@ -276,9 +276,10 @@ impl Started {
             engine_settings.place.link = link_address(settings, links.local_address());
         }
         let engine = Engine::start(environment, store, engine_settings).await?;
+        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
         let takes_part = membership.map(|membership| {
             let secret = settings.link_secret().expect("it was checked with the settings");
-            membership.take_part(&engine, ChannelKey::of(&secret))
+            membership.take_part(&broker, ChannelKey::of(&secret))
         });
         if let Some(counted) = bucket.metrics() {
             engine.settings.metrics.add_store(counted);
@@ -287,7 +288,6 @@ impl Started {
         let server = Server::new(settings.server_limits(), engine.liveness.clone());
         let metrics = Arc::clone(&engine.settings.metrics);
         let metrics_address = for_metrics.as_ref().map(|at| at.local_address().to_string());
-        let broker = Broker::new(Arc::clone(&engine), settings.handlers());
         let sample = figures::sampler(Arc::clone(&broker), Arc::clone(&server));
         let status = figures::status(Arc::clone(&engine), Arc::clone(&server))?;
         let metrics = for_metrics.map(|listener| {

@@ -11,10 +11,13 @@ use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{ProcessError, system_error};
+use freshet_broker::context::Broker;
 use freshet_engine::Engine;
 use freshet_members::channel::ChannelKey;
 use freshet_members::{Duties, Member, MemberState, StorageReport, Times};
 use freshet_metadata::cluster::Term;
+use freshet_quota::QuotaManager;
+use freshet_quota::dealing::{LimitShare, LimitUse};
 use freshet_storage::lane::queue::LaneProgress;
 use freshet_wire::ids::{Incarnation, PartitionId};
 use freshet_world::env::Network;
@@ -25,7 +28,14 @@ use freshet_world::env::priority::serve_promptly;
 pub(crate) struct Membership {
     /// `host:port`, by which the others reach it.
     pub(crate) address: String,
-    takes_part: oneshot::Sender<(Arc<Member>, oneshot::Receiver<Infallible>)>,
+    takes_part: oneshot::Sender<Part>,
+}
+
+/// What a broker takes part with, until its end.
+struct Part {
+    member: Arc<Member>,
+    quotas: Arc<QuotaManager>,
+    ended: oneshot::Receiver<Infallible>,
 }
 
 /// The part that a broker takes in its cluster; it ends, at once, where this is dropped.
@@ -60,7 +70,7 @@ impl Membership {
         address: &str,
     ) -> Result<Self, ProcessError> {
         let (host, _) = address.rsplit_once(':').expect("it was checked with the settings");
-        let (takes_part, member) = oneshot::channel::<(Arc<Member>, _)>();
+        let (takes_part, member) = oneshot::channel::<Part>();
         let (bound, listens) = oneshot::channel();
         let given = address.to_owned();
         let run = move || {
@@ -76,11 +86,12 @@ impl Membership {
                 };
                 drop(bound.send(Ok(listener.local_address().port())));
                 // Nobody takes part where the broker did not start, or is the only one.
-                let Ok((member, ended)) = member.await else { return };
+                let Ok(Part { member, quotas, ended }) = member.await else { return };
                 tokio::select! {
                     biased;
                     _ = ended => {}
                     () = member.run(listener) => {}
+                    () = quotas.keep_shares() => {}
                 }
             });
         };
@@ -93,20 +104,26 @@ impl Membership {
     }
 
     /// Takes part in the cluster as soon as that has other brokers.
-    pub(crate) fn take_part(self, engine: &Arc<Engine>, key: ChannelKey) -> TakesPart {
+    pub(crate) fn take_part(self, broker: &Broker, key: ChannelKey) -> TakesPart {
+        let (engine, quotas) = (&broker.engine, &broker.quotas);
         let member = Arc::new(Member {
             fence: engine.registration(),
             metadata: Arc::clone(&engine.metadata),
             view: Arc::clone(&engine.view),
             network: Arc::clone(&engine.environment.network),
             key,
-            duties: Arc::new(Successor { engine: Arc::clone(engine), runtime: Handle::current() }),
+            duties: Arc::new(Successor {
+                engine: Arc::clone(engine),
+                quotas: Arc::clone(quotas),
+                runtime: Handle::current(),
+            }),
             times: Times::default(),
             state: MemberState::default(),
         });
         let (ends, ended) = oneshot::channel();
         let begins = {
             let (engine, member) = (Arc::clone(engine), Arc::clone(&member));
+            let quotas = Arc::clone(quotas);
             tokio::spawn(async move {
                 engine.wait_peers().await;
                 if engine.has_peers() {
@@ -114,7 +131,7 @@ impl Membership {
                     // of the elected one from here on.
                     engine.set_term(None);
                     // The thread is gone where the broker ends.
-                    let _ = self.takes_part.send((member, ended));
+                    let _ = self.takes_part.send(Part { member, quotas, ended });
                 }
             })
         };
@@ -126,6 +143,7 @@ impl Membership {
 /// Takes over as the controller says, on the threads that serve clients.
 struct Successor {
     engine: Arc<Engine>,
+    quotas: Arc<QuotaManager>,
     runtime: Handle,
 }
 
@@ -169,5 +187,13 @@ impl Duties for Successor {
 
     fn prove_storage(&self) {
         self.engine.prove_storage();
+    }
+
+    fn report_use(&self) -> Vec<LimitUse> {
+        self.quotas.report_use()
+    }
+
+    fn set_shares(&self, shares: Vec<LimitShare>) {
+        self.quotas.set_shares(shares);
     }
 }

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::bucket::Bucket;
-use crate::rate_of_broker;
+use crate::dealing::LimitId;
+use crate::shares::Shares;
 use freshet_metadata::view::MetadataView;
 
 /// Clients may make at once what the rate allows in this many seconds: a tool that sets a whole
@@ -19,21 +20,31 @@ const BURST_S: f64 = 200.0;
 /// How much clients have changed lately.
 pub struct ChangeMeter {
     view: Arc<MetadataView>,
+    shares: Arc<Shares>,
     bucket: Mutex<Option<Arc<Bucket>>>,
 }
 
 impl ChangeMeter {
-    /// The meter of a broker, with the rate that the cluster's limits say.
-    pub fn new(view: Arc<MetadataView>) -> Self {
-        Self { view, bucket: Mutex::default() }
+    /// The meter of a broker, with its share of the rate that the cluster's limits say.
+    pub fn new(view: Arc<MetadataView>, shares: Arc<Shares>) -> Self {
+        Self { view, shares, bucket: Mutex::default() }
+    }
+
+    /// The bucket, if anything was ever taken of it.
+    pub(crate) fn known_bucket(&self) -> Option<Arc<Bucket>> {
+        self.bucket.lock().clone()
     }
 
     /// The bucket; `None` where nothing bounds the rate.
     fn bucket(&self, now: Instant) -> Option<Arc<Bucket>> {
         let of_cluster = self.view.snapshot().limits.changes_per_second?;
-        let rate = rate_of_broker(&self.view, of_cluster.max(1));
+        let rate = of_cluster.max(1) as f64;
         let mut bucket = self.bucket.lock();
-        let bucket = bucket.get_or_insert_with(|| Arc::new(Bucket::holding(rate, BURST_S, now)));
+        let bucket = bucket.get_or_insert_with(|| {
+            let limit = LimitId::of(&[Some("changes_per_second")]);
+            let share = self.shares.of_broker(limit);
+            Arc::new(Bucket::holding(limit, rate, share, BURST_S, now))
+        });
         bucket.set_rate(rate, now);
         Some(Arc::clone(bucket))
     }
@@ -80,7 +91,7 @@ mod tests {
         let limits = LimitsRecord { changes_per_second: rate, ..LimitsRecord::default() };
         metadata.set_limits(&limits).await.unwrap();
         let (view, follower) = MetadataView::open(store).await.unwrap();
-        (ChangeMeter::new(view), follower)
+        (ChangeMeter::new(Arc::clone(&view), Arc::new(Shares::new(view))), follower)
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,18 +9,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use freshet_metadata::schema::{IncarnationState, QuotaEntity, QuotaEntityType, QuotaKey};
+use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
 use freshet_metadata::view::{MetadataView, Quotas};
 
 pub mod bucket;
 pub mod changes;
+pub mod dealing;
 pub mod exchange;
 pub mod limits;
+pub mod shares;
 pub mod unbilled;
 
 use bucket::Bucket;
 use changes::ChangeMeter;
+use dealing::{LimitId, LimitShare, LimitUse, REPORTED_MAX};
 use limits::{BucketKey, of_address, of_client, of_payer};
+use shares::Shares;
 use unbilled::UnbilledMeter;
 
 /// With so many buckets, those that are full and unused are removed before another is added.
@@ -32,6 +36,10 @@ const NAME_BYTES_MAX: usize = 512;
 /// A client that connects too often is kept waiting at most this long before its connection is
 /// closed.
 const REFUSED_AFTER_MAX: Duration = Duration::from_secs(1);
+/// Shares are compared with what holds now so often.
+const SHARES_RENEWED_EVERY: Duration = Duration::from_secs(1);
+/// What was used is divided by so many seconds at least.
+const SECONDS_MIN: f64 = 0.1;
 
 /// The buckets of one client.
 #[derive(Debug)]
@@ -106,6 +114,7 @@ pub enum ConnectionRefusal {
 /// The buckets and connections of a broker.
 pub struct QuotaManager {
     view: Arc<MetadataView>,
+    shares: Arc<Shares>,
     buckets: Mutex<BTreeMap<BucketKey, Arc<Bucket>>>,
     /// What clients share that came when there were too many buckets, or that have long names: one
     /// for each kind of quota and rate.
@@ -117,15 +126,8 @@ pub struct QuotaManager {
     pub unbilled: Arc<UnbilledMeter>,
     /// What clients change.
     pub changes: ChangeMeter,
-}
-
-/// The part of a cluster's rate that each of its live brokers gives. Brokers do not know what the
-/// others gave; together they never give more.
-fn rate_of_broker(view: &MetadataView, of_cluster: u64) -> f64 {
-    let snapshot = view.snapshot();
-    let states = snapshot.incarnations.values().map(|stored| stored.record.state);
-    let brokers = states.filter(|state| *state == IncarnationState::Live).count().max(1);
-    of_cluster as f64 / brokers as f64
+    /// When use was reported last.
+    reported_at: Mutex<Instant>,
 }
 
 impl QuotaManager {
@@ -133,9 +135,66 @@ impl QuotaManager {
     pub fn new(view: Arc<MetadataView>) -> Self {
         let (buckets, shared) = (Mutex::default(), Mutex::default());
         let (connections, of_cluster) = (Mutex::default(), Mutex::default());
-        let unbilled = Arc::new(UnbilledMeter::new(Arc::clone(&view)));
-        let changes = ChangeMeter::new(Arc::clone(&view));
-        Self { view, buckets, shared, connections, of_cluster, unbilled, changes }
+        let shares = Arc::new(Shares::new(Arc::clone(&view)));
+        let unbilled = Arc::new(UnbilledMeter::new(Arc::clone(&view), &shares));
+        let changes = ChangeMeter::new(Arc::clone(&view), Arc::clone(&shares));
+        let reported_at = Mutex::new(Instant::now());
+        Self {
+            view,
+            shares,
+            buckets,
+            shared,
+            connections,
+            of_cluster,
+            unbilled,
+            changes,
+            reported_at,
+        }
+    }
+
+    /// What this broker used of the cluster's limits since the last call: of those of which it used
+    /// most.
+    pub fn report_use(&self) -> Vec<LimitUse> {
+        let now = Instant::now();
+        let since = std::mem::replace(&mut *self.reported_at.lock(), now);
+        let seconds = now.duration_since(since).as_secs_f64().max(SECONDS_MIN);
+        let mut uses: Vec<_> = self.unbilled.take_use(seconds).into_iter().collect();
+        self.for_each_bucket(|bucket| uses.push(bucket.take_use(seconds, now)));
+        uses.retain(|one| one.used > 0.0 || one.is_short);
+        uses.sort_by(|one, other| {
+            other.is_short.cmp(&one.is_short).then(other.used.total_cmp(&one.used))
+        });
+        uses.truncate(REPORTED_MAX);
+        uses
+    }
+
+    /// Gives what these shares allow from now on, and of all other limits an even share.
+    pub fn set_shares(&self, dealt: Vec<LimitShare>) {
+        self.shares.set(dealt);
+        self.renew_shares();
+    }
+
+    /// Keeps shares to those that were dealt lately, and where there are none to the number of
+    /// brokers that live. It does not end.
+    pub async fn keep_shares(&self) {
+        loop {
+            self.renew_shares();
+            tokio::time::sleep(SHARES_RENEWED_EVERY).await;
+        }
+    }
+
+    fn renew_shares(&self) {
+        let now = Instant::now();
+        let shares = self.shares.now();
+        self.unbilled.set_share(&shares);
+        self.for_each_bucket(|bucket| bucket.set_share(shares.of_broker(bucket.limit()), now));
+    }
+
+    fn for_each_bucket(&self, mut work: impl FnMut(&Bucket)) {
+        let others = [self.of_cluster.lock().clone(), self.changes.known_bucket()];
+        others.iter().flatten().for_each(|bucket| work(bucket));
+        self.buckets.lock().values().for_each(|bucket| work(bucket));
+        self.shared.lock().values().for_each(|bucket| work(bucket));
     }
 
     fn bucket(&self, limit: Option<(f64, BucketKey)>) -> Option<Arc<Bucket>> {
@@ -155,12 +214,20 @@ impl QuotaManager {
         if buckets.len() >= BUCKETS_MAX || key.name_bytes() > NAME_BYTES_MAX {
             let mut shared = self.shared.lock();
             shared.retain(|_, bucket| is_needed(bucket));
-            let bucket = shared.entry((key.key, rate.to_bits()));
-            return Some(Arc::clone(bucket.or_insert_with(|| Arc::new(Bucket::new(rate, now)))));
+            let bucket = shared.entry((key.key, rate.to_bits())).or_insert_with(|| {
+                let limit =
+                    LimitId::of(&[Some("shared"), Some(key.key.name()), Some(&rate.to_string())]);
+                Arc::new(self.new_bucket(limit, rate, now))
+            });
+            return Some(Arc::clone(bucket));
         }
-        let bucket = Arc::new(Bucket::new(rate, now));
+        let bucket = Arc::new(self.new_bucket(key.limit(), rate, now));
         buckets.insert(key, Arc::clone(&bucket));
         Some(bucket)
+    }
+
+    fn new_bucket(&self, limit: LimitId, rate: f64, now: Instant) -> Bucket {
+        Bucket::new(limit, rate, self.shares.of_broker(limit), now)
     }
 
     /// The buckets of one client; `limit` finds the quota that applies to it. `None` where no
@@ -192,9 +259,11 @@ impl QuotaManager {
     pub fn limit_of_cluster(&self) -> Option<Arc<Bucket>> {
         let limit = self.view.traffic_limit();
         let of_all = limit.and_then(|limit| limit.throttle_bytes_per_s())?;
-        let (rate, now) = (rate_of_broker(&self.view, of_all), Instant::now());
+        let (rate, now) = (of_all as f64, Instant::now());
         let mut bucket = self.of_cluster.lock();
-        let bucket = bucket.get_or_insert_with(|| Arc::new(Bucket::new(rate, now)));
+        let bucket = bucket.get_or_insert_with(|| {
+            Arc::new(self.new_bucket(LimitId::of(&[Some("throttle_bytes_per_s")]), rate, now))
+        });
         bucket.set_rate(rate, now);
         Some(Arc::clone(bucket))
     }

@@ -1,6 +1,7 @@
 //! Which quota applies to a client: Kafka's order of precedence (`DefaultQuotaCallback`), followed
 //! for each kind of quota by itself.
 
+use crate::dealing::LimitId;
 use freshet_metadata::schema::{QuotaEntity, QuotaEntityType, QuotaKey};
 use freshet_metadata::view::Quotas;
 
@@ -20,6 +21,14 @@ pub struct BucketKey {
 }
 
 impl BucketKey {
+    /// The id of what it bounds, which is the same on all brokers.
+    pub fn limit(&self) -> LimitId {
+        let names = [&self.user, &self.client_id, &self.ip, &self.payer].map(Option::as_deref);
+        let mut all = vec![Some(self.key.name())];
+        all.extend(names);
+        LimitId::of(&all)
+    }
+
     /// Bytes of the names in it.
     pub fn name_bytes(&self) -> usize {
         let names = [&self.user, &self.client_id, &self.ip, &self.payer];

@@ -9,8 +9,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::Mute;
 use crate::bucket::PAUSE_MAX;
-use crate::{Mute, rate_of_broker};
+use crate::dealing::{LimitId, LimitUse};
+use crate::shares::{BrokerShare, Shares, SharesNow};
 use freshet_metadata::view::MetadataView;
 
 /// The cluster saves what its rate allows in this many seconds.
@@ -31,6 +33,7 @@ const OTHERS: &str = "";
 /// The unbilled traffic of a broker's clients.
 pub struct UnbilledMeter {
     view: Arc<MetadataView>,
+    limit: LimitId,
     state: Mutex<Balances>,
 }
 
@@ -41,24 +44,53 @@ struct Balance {
     at: Instant,
 }
 
-impl Balance {
-    fn full(rate: f64, at: Instant) -> Self {
-        Self { left: rate * SAVINGS_S, at }
+/// How fast savings come back, and up to how much.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// Bytes a second.
+    rate: f64,
+    /// Bytes.
+    savings_max: f64,
+}
+
+impl Pace {
+    /// That of a broker. It saves as much as every other one: many clients that start at once come
+    /// to a broker that was not used before.
+    fn of_broker(of_cluster: f64, share: BrokerShare) -> Self {
+        Self { rate: of_cluster * share.part, savings_max: of_cluster * share.even * SAVINGS_S }
     }
 
-    fn refill(&mut self, rate: f64, now: Instant) {
+    /// That of one of so many principals.
+    fn divided_by(self, principals: usize) -> Self {
+        let principals = principals as f64;
+        Self { rate: self.rate / principals, savings_max: self.savings_max / principals }
+    }
+}
+
+impl Balance {
+    fn full(pace: Pace, at: Instant) -> Self {
+        Self { left: pace.savings_max, at }
+    }
+
+    fn refill(&mut self, pace: Pace, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        self.left = passed.mul_add(rate, self.left).min(rate * SAVINGS_S);
+        self.left = passed.mul_add(pace.rate, self.left).min(pace.savings_max);
     }
 
-    fn is_full(&self, rate: f64) -> bool {
-        self.left >= rate * SAVINGS_S
+    fn is_full(&self, pace: Pace) -> bool {
+        self.left >= pace.savings_max
     }
 }
 
 #[derive(Default)]
 struct Balances {
+    /// This broker's share of the cluster's rate.
+    share: BrokerShare,
+    /// Bytes that were taken since the last report.
+    used: f64,
+    /// Whether a connection had to pause since then.
+    is_short: bool,
     /// That of all clients together; `None` until something is taken.
     cluster: Option<Balance>,
     /// Those of the principals that took something lately. Each has the same part of the rate.
@@ -72,13 +104,22 @@ struct Balances {
 }
 
 impl Balances {
-    /// Takes bytes for a principal. Returns for how long its connection pauses.
-    fn take(&mut self, principal: &Arc<str>, bytes: f64, rate: f64, now: Instant) -> Duration {
+    /// Takes bytes for a principal; `of_cluster` is what the whole cluster may take in a second.
+    /// Returns for how long its connection pauses.
+    fn take(
+        &mut self,
+        principal: &Arc<str>,
+        bytes: f64,
+        of_cluster: f64,
+        now: Instant,
+    ) -> Duration {
+        let pace = Pace::of_broker(of_cluster, self.share);
         if self.forgotten_at.is_none_or(|at| now.saturating_duration_since(at) >= FORGET_EVERY) {
-            self.forget(rate, now);
+            self.forget(pace, now);
         }
-        let cluster = self.cluster.get_or_insert_with(|| Balance::full(rate, now));
-        cluster.refill(rate, now);
+        self.used += bytes;
+        let cluster = self.cluster.get_or_insert_with(|| Balance::full(pace, now));
+        cluster.refill(pace, now);
         let is_known = self.shares.contains_key(principal);
         let holder = if is_known || self.shares.len() < SHARES_MAX {
             Arc::clone(principal)
@@ -86,19 +127,21 @@ impl Balances {
             OTHERS.into()
         };
         let others = self.shares.len() - usize::from(self.shares.contains_key(&holder));
-        let rate_of_share = rate / (others + 1) as f64;
+        let pace_of_share = pace.divided_by(others + 1);
         let share = self.shares.entry(holder);
-        let share = share.or_insert_with(|| Balance::full(rate_of_share, now));
-        share.refill(rate_of_share, now);
+        let share = share.or_insert_with(|| Balance::full(pace_of_share, now));
+        share.refill(pace_of_share, now);
         if cluster.left >= 0.0 {
             // What others leave is anybody's: nobody owes for having taken of it.
             share.left = share.left.max(0.0);
         }
         cluster.left -= bytes;
         share.left -= bytes;
+        self.is_short |= cluster.left < 0.0;
         if cluster.left >= 0.0 || share.left >= 0.0 {
             return Duration::ZERO;
         }
+        let rate = of_cluster * self.share.paying();
         let seconds = bytes / rate * PRICE * (-cluster.left / rate);
         let pause = Duration::from_secs_f64(seconds.min(PAUSE_MAX.as_secs_f64()));
         let pausing = self.pausing.entry(Arc::clone(principal)).or_insert(now);
@@ -106,12 +149,12 @@ impl Balances {
         pause
     }
 
-    fn forget(&mut self, rate: f64, now: Instant) {
+    fn forget(&mut self, pace: Pace, now: Instant) {
         self.forgotten_at = Some(now);
-        let rate_of_share = rate / self.shares.len().max(1) as f64;
+        let pace_of_share = pace.divided_by(self.shares.len().max(1));
         self.shares.retain(|_, share| {
-            share.refill(rate_of_share, now);
-            !share.is_full(rate_of_share)
+            share.refill(pace_of_share, now);
+            !share.is_full(pace_of_share)
         });
         self.pausing.retain(|_, until| *until > now);
         self.left_behind.retain(|_, pauses| {
@@ -124,8 +167,37 @@ impl Balances {
 impl UnbilledMeter {
     /// The meter of a broker whose cluster has the limit in `view`.
     #[must_use]
-    pub fn new(view: Arc<MetadataView>) -> Self {
-        Self { view, state: Mutex::default() }
+    pub fn new(view: Arc<MetadataView>, shares: &Shares) -> Self {
+        let limit = LimitId::of(&[Some("unbilled_bytes_per_second")]);
+        let balances = Balances { share: shares.of_broker(limit), ..Balances::default() };
+        Self { view, limit, state: Mutex::new(balances) }
+    }
+
+    /// Takes this broker's share of the limit.
+    pub(crate) fn set_share(&self, shares: &SharesNow) {
+        let share = shares.of_broker(self.limit);
+        let now = Instant::now();
+        let of_cluster = self.of_cluster();
+        let mut state = self.state.lock();
+        if state.share == share {
+            return;
+        }
+        // What was saved until now, was at the share of until now.
+        let pace = of_cluster.map(|of_cluster| Pace::of_broker(of_cluster, state.share));
+        if let (Some(pace), Some(cluster)) = (pace, &mut state.cluster) {
+            cluster.refill(pace, now);
+        }
+        state.share = share;
+    }
+
+    /// What was taken in a second, since it was asked the last time so many seconds ago; `None`
+    /// where there is no limit.
+    pub(crate) fn take_use(&self, seconds: f64) -> Option<LimitUse> {
+        let of_cluster = self.of_cluster()?;
+        let mut state = self.state.lock();
+        let used = std::mem::take(&mut state.used) / of_cluster / seconds;
+        let is_short = std::mem::take(&mut state.is_short);
+        Some(LimitUse { limit: self.limit, used, is_short })
     }
 
     /// The account of a new connection. It is muted for a moment where others of its principal
@@ -144,10 +216,10 @@ impl UnbilledMeter {
         }
     }
 
-    /// What a client of this broker may take in a second; `None` where there is no limit.
-    fn rate(&self) -> Option<f64> {
+    /// What all clients of the cluster may take in a second; `None` where there is no limit.
+    fn of_cluster(&self) -> Option<f64> {
         let rate = self.view.snapshot().limits.unbilled_bytes_per_second?;
-        Some(rate_of_broker(&self.view, rate.max(1)))
+        Some(rate.max(1) as f64)
     }
 }
 
@@ -183,12 +255,12 @@ impl UnbilledAccount {
         if bytes == 0 {
             return Duration::ZERO;
         }
-        self.meter.rate().map_or(Duration::ZERO, |rate| self.take_at(rate, bytes))
+        self.meter.of_cluster().map_or(Duration::ZERO, |rate| self.take_at(rate, bytes))
     }
 
-    fn take_at(&self, rate: f64, bytes: usize) -> Duration {
+    fn take_at(&self, of_cluster: f64, bytes: usize) -> Duration {
         let now = Instant::now();
-        let pause = self.meter.state.lock().take(&self.principal, bytes as f64, rate, now);
+        let pause = self.meter.state.lock().take(&self.principal, bytes as f64, of_cluster, now);
         if !pause.is_zero() {
             self.mute.pause(pause);
         }
@@ -342,7 +414,7 @@ mod tests {
     async fn a_pause_is_not_over_because_its_connection_is() {
         let store = Arc::new(freshet_metadata::SqliteStore::in_memory());
         let (view, _follower) = MetadataView::open(store).await.unwrap();
-        let meter = Arc::new(UnbilledMeter::new(view));
+        let meter = Arc::new(UnbilledMeter::new(Arc::clone(&view), &Shares::new(view)));
         let eve: Arc<str> = "User:eve".into();
         let open = || {
             let mute = Arc::new(Mute::default());

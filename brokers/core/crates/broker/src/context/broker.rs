@@ -75,7 +75,7 @@ pub struct Broker {
     /// Held while `__consumer_offsets` is created, so that requests do not create it at once.
     pub(crate) making_offsets_topic: tokio::sync::Mutex<()>,
     /// The quotas of clients.
-    pub(crate) quotas: Arc<QuotaManager>,
+    pub quotas: Arc<QuotaManager>,
     /// The principals for whom the service has made requests.
     pub(crate) payers: Payers,
     acls: Derived<Vec<AclBinding>, AclIndex>,

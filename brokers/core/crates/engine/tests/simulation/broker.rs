@@ -20,6 +20,7 @@ use freshet_metadata::schema::BrokerPlace;
 use freshet_metadata::store::MetadataStore;
 use freshet_partition::Partition;
 use freshet_partition::read::ReadError;
+use freshet_quota::dealing::{LimitShare, LimitUse};
 use freshet_storage::cache::blocks::ReadSettings;
 use freshet_storage::lane::queue::LaneProgress;
 use freshet_storage::lane::writer::LaneSettings;
@@ -49,6 +50,7 @@ pub const TIMES: Times = Times {
     retry: Duration::from_millis(2),
     settle: Duration::from_millis(30),
     move_max: Duration::from_millis(150),
+    deal: Duration::from_millis(50),
 };
 
 /// A client's question, or an order of the controller.
@@ -287,6 +289,13 @@ impl Duties for Successor {
     fn prove_storage(&self) {
         self.engine.prove_storage();
     }
+
+    /// No client here has a quota.
+    fn report_use(&self) -> Vec<LimitUse> {
+        Vec::new()
+    }
+
+    fn set_shares(&self, _shares: Vec<LimitShare>) {}
 }
 
 /// Makes a broker take part in its cluster, if that has others.

@@ -12,6 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use freshet_metadata::cluster::{ClusterError, Term};
 use freshet_metadata::view::Snapshot;
+use freshet_quota::dealing::Dealer;
 use freshet_wire::ids::{Incarnation, PartitionId};
 
 use crate::Times;
@@ -76,6 +77,8 @@ pub(crate) struct Controller<'a> {
     /// Those that are about to stop, and since when that is known.
     leaving: BTreeMap<Incarnation, Instant>,
     moves: Moves,
+    dealer: Dealer,
+    dealt_at: Instant,
     began_at: Instant,
     events_in: mpsc::UnboundedSender<Event>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -107,6 +110,8 @@ impl<'a> Controller<'a> {
             assigned: BTreeMap::new(),
             leaving: BTreeMap::new(),
             moves: Moves::new(now),
+            dealer: Dealer::default(),
+            dealt_at: now,
             began_at: now,
             events_in,
             events,
@@ -127,7 +132,7 @@ impl<'a> Controller<'a> {
                     self.admit(follower);
                     true
                 }
-                Some(event) = self.events.recv() => self.learn(&event),
+                Some(event) = self.events.recv() => self.learn(event),
             };
             if is_due && self.look().await.is_break() {
                 tracing::info!(term = self.number, "the term is over");
@@ -158,16 +163,19 @@ impl<'a> Controller<'a> {
     }
 
     /// Takes note of an event; returns whether something may have to be done at once.
-    fn learn(&mut self, event: &Event) -> bool {
+    fn learn(&mut self, event: Event) -> bool {
         let now = Instant::now();
-        match *event {
-            Event::Pulse(incarnation, Pulse { leaves, storage }) => {
+        match event {
+            Event::Pulse(incarnation, Pulse { leaves, storage, used }) => {
                 self.suspicion.hear(incarnation, now);
                 if leaves {
                     self.leaving.entry(incarnation).or_insert(now);
                 }
                 if let Some(storage) = storage {
                     self.hanging.report(incarnation, storage, now);
+                }
+                if let Some(uses) = used {
+                    self.dealer.note(incarnation, &uses);
                 }
                 false
             }
@@ -255,6 +263,7 @@ impl<'a> Controller<'a> {
         self.fence_hanging(&peers, now).await?;
         self.assign(&snapshot, now);
         self.move_partitions(&snapshot, now);
+        self.deal_shares(now);
         self.forget_wishes(&snapshot).await
     }
 
@@ -351,6 +360,29 @@ impl<'a> Controller<'a> {
             let dead: BTreeSet<_> = partitions.iter().map(from).collect();
             tracing::info!(%to, ?dead, partitions = partitions.len(), "orders a takeover");
             self.order(to, Order::Adopt(Adoption { dead, partitions }));
+        }
+    }
+
+    /// Deals shares of the cluster's limits to those that live, by what they used.
+    fn deal_shares(&mut self, now: Instant) {
+        if now.duration_since(self.dealt_at) < self.member.times.deal {
+            return;
+        }
+        self.dealt_at = now;
+        let own = self.member.incarnation();
+        let mut live = self.peers();
+        if live.is_empty() {
+            return;
+        }
+        live.insert(own);
+        self.dealer.note(own, &self.member.duties.report_use());
+        for (broker, shares) in self.dealer.deal(&live) {
+            if broker == own {
+                self.member.duties.set_shares(shares);
+            } else if let Some(link) = self.links.get(&broker) {
+                // A receiver that is gone gets the next ones.
+                let _ = link.orders.send(FromController::Shares(shares));
+            }
         }
     }
 
