@@ -59,7 +59,7 @@ export function QuotasPage(): ReactElement {
             >
               Every client may do as much as the cluster can. A quota keeps one of them from taking
               all of it: by credential, by client id, by both, or by address. The most specific one
-              counts.
+              counts, for all brokers together.
             </Empty>
           }
         >

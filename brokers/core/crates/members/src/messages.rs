@@ -107,12 +107,14 @@ impl Adoption {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use freshet_quota::dealing::LimitId;
 
+    /// The brokers of a cluster have two releases while it is upgraded.
     #[test]
-    fn a_pulse_of_an_earlier_release_says_nothing_of_storage() {
+    fn a_pulse_of_an_earlier_release_says_only_what_that_knows() {
         let pulse: Pulse = serde_json::from_str(r#"{"leaves":true}"#).unwrap();
         assert!(pulse.leaves);
-        assert_eq!(pulse.storage, None);
+        assert_eq!((pulse.storage, pulse.used), (None, None));
     }
 
     #[test]
@@ -122,10 +124,11 @@ mod tests {
             leaves: bool,
         }
         let storage = Some(StorageReport { pending_ms: 1, quick_write_ms: None });
-        let text = serde_json::to_string(&Pulse { leaves: true, storage, used: None }).unwrap();
-        let earlier: EarlierPulse = serde_json::from_str(&text).unwrap();
-        assert!(earlier.leaves);
+        let used = Some(vec![LimitUse { limit: LimitId::of(&[]), used: 0.5, is_short: true }]);
+        let pulse = Pulse { leaves: true, storage, used: used.clone() };
+        let text = serde_json::to_string(&pulse).unwrap();
+        assert!(serde_json::from_str::<EarlierPulse>(&text).unwrap().leaves);
         let pulse: Pulse = serde_json::from_str(&text).unwrap();
-        assert_eq!(pulse.storage, storage);
+        assert_eq!((pulse.storage, pulse.used), (storage, used));
     }
 }

@@ -1,4 +1,4 @@
-//! What clients may take of a broker. See the crate's `README.md`.
+//! What clients may take of a cluster. See the crate's `README.md`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -360,40 +360,5 @@ impl SessionQuotas {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use freshet_metadata::SqliteStore;
-
-    #[tokio::test(start_paused = true)]
-    async fn however_many_names_clients_choose_there_are_so_many_buckets_and_no_more() {
-        let (view, _follower) =
-            MetadataView::open(Arc::new(SqliteStore::in_memory())).await.unwrap();
-        let manager = QuotaManager::new(view);
-        let bucket = |client_id: &str| {
-            let key = BucketKey {
-                key: QuotaKey::ProducerByteRate,
-                user: None,
-                client_id: Some(client_id.to_owned()),
-                ip: None,
-                payer: None,
-            };
-            let bucket = manager.bucket(Some((1.0, key))).unwrap();
-            // In debt, so that it is needed for long.
-            bucket.take(1_000_000.0, Instant::now());
-            bucket
-        };
-        for number in 0..BUCKETS_MAX + 500 {
-            bucket(&format!("client-{number}"));
-        }
-        assert_eq!(manager.buckets.lock().len(), BUCKETS_MAX);
-        assert!(Arc::ptr_eq(&bucket("one more"), &bucket("another")), "they share their rate");
-        assert_eq!(manager.shared.lock().len(), 1);
-        // Those that came before keep what they owe, and room comes back with time.
-        assert_eq!(bucket("client-7").debt(Instant::now()), Duration::from_secs(3_600));
-        tokio::time::advance(Duration::from_secs(10_000_000)).await;
-        assert!(!Arc::ptr_eq(&bucket("one more"), &bucket("another")));
-        let long = "x".repeat(NAME_BYTES_MAX + 1);
-        assert!(Arc::ptr_eq(&bucket(&long), &bucket(&format!("{long}y"))));
-        assert!(manager.buckets.lock().len() < BUCKETS_KEPT);
-    }
-}
+#[path = "lib_tests.rs"]
+mod tests;

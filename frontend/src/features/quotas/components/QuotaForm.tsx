@@ -86,7 +86,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
           <NumberInput
             placeholder="Not limited"
             label="Request time, %"
-            description="Of one thread of each broker: 200 is two threads"
+            description="Of one thread: 200 is two threads"
             min={0.01}
             max={1_000_000}
             {...form.getInputProps("request")}
@@ -95,7 +95,7 @@ export function QuotaForm({ clusterId, quota, names, refused, onDone }: Props): 
             <NumberInput
               placeholder="Not limited"
               label="Connections at once"
-              description="Further ones are closed"
+              description="To each broker; further ones are closed"
               min={1}
               max={1_000_000}
               allowDecimal={false}

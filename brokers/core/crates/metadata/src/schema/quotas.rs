@@ -1,4 +1,4 @@
-//! Quotas: what a user, a client id, both, or an address may take of a broker (KIP-13, KIP-124,
+//! Quotas: what a user, a client id, both, or an address may take of a cluster (KIP-13, KIP-124,
 //! KIP-546, KIP-612). Names are Kafka's; `max_connections` is of this service.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub enum QuotaKey {
     RequestPercentage,
     /// New connections a second from an address.
     ConnectionCreationRate,
-    /// Connections of a user at a time.
+    /// Connections of a user to each broker at a time.
     MaxConnections,
 }
 
