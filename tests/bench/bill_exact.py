@@ -29,6 +29,8 @@ AFTERWARDS_S = 150.0
 # Long enough for some minutes in which storage must be exact.
 QUIET_S = 200.0
 LOAD_S_MIN = 30.0
+# Brokers of each tenant's cluster.
+SCALES = (3, 3, 1)
 # How often budgets act on each tenant: for half of that time.
 LIMIT_EVERY_S = 60.0
 
@@ -59,7 +61,16 @@ def plan(minutes: float, seed: int) -> Plan:
     kills = max(2, round(load / 20))
     limits = max(1, round(load / LIMIT_EVERY_S))
     return Plan(
-        seed, load_s=load, quiet_s=quiet, broker_kills=kills, agent_kills=kills, limits=limits
+        seed,
+        load_s=load,
+        quiet_s=quiet,
+        broker_kills=kills,
+        agent_kills=kills,
+        limits=limits,
+        scales=SCALES,
+        pauses=max(1, round(load / 60)),
+        moves=max(1, round(load / 30)),
+        scalings=max(1, round(load / 120)),
     )
 
 
@@ -96,8 +107,11 @@ def details(outcome: Outcome) -> dict[str, object]:
                     "short_when_quiet": time.short_when_quiet,
                     "billed_when_quiet": time.billed_when_quiet,
                 },
+                "broker_seconds": lives.details(),
             }
-            for verdict, time in zip(outcome.verdicts, outcome.times, strict=True)
+            for verdict, time, lives in zip(
+                outcome.verdicts, outcome.times, outcome.lives, strict=True
+            )
         },
         "unbilled": outcome.unbilled.details(),
         "facts": outcome.facts,

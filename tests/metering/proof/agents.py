@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from brokers.settings.writing import toml_value
-from tests.metering.proof.tenants import CELL, TenantCell
+from tests.metering.proof.tenants import CELL, Cell
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.metering.proof.versions import SUMS
 from tests.peer.processes import bound_command, stop_servers
@@ -26,7 +26,7 @@ LIMIT_SECONDS = 180.0
 class Agents:
     """Agents of one cell, which share usage folder and progress, as two by mistake would."""
 
-    def __init__(self, cell: TenantCell, version: int = SUMS) -> None:
+    def __init__(self, cell: Cell, version: int = SUMS) -> None:
         """`version`: that of the rows that agents make, until it is changed."""
         self.folder = cell.folder
         self.progress = cell.folder / "progress"
@@ -109,7 +109,7 @@ class Agents:
         """The last lines of an agent's log."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
 
-    def wait_until_all_is_recorded(self, cell: TenantCell, usage: UsageFolder) -> None:
+    def wait_until_all_is_recorded(self, cell: Cell, usage: UsageFolder) -> None:
         """As `wait_until_recorded`, of all tenants; the error has what the agents logged."""
         clusters = [tenant.cluster_id for tenant in cell.tenants]
         try:

@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -47,6 +47,8 @@ class Counted:
     principal: str
     size: int
     at_ms: int
+    port: int = 0
+    """Of the proxy through which it passed."""
 
 
 @dataclass
@@ -76,14 +78,17 @@ def total(
     *,
     since_ms: int = 0,
     until_ms: int | None = None,
+    ports: Container[int] | None = None,
 ) -> dict[tuple[str, str], int]:
     """Bytes by (topic id in hex, principal), of frames that were whole in [since, until).
 
-    `names`: topic names to ids. Raises `KeyError` for a name that is not among them.
+    `names`: topic names to ids; `ports`: of proxies, None for all. Raises `KeyError` for a name
+    that is not among them.
     """
     sums: dict[tuple[str, str], int] = defaultdict(int)
     for one in list(counted):
-        if one.at_ms >= since_ms and (until_ms is None or one.at_ms < until_ms):
+        is_due = one.at_ms >= since_ms and (until_ms is None or one.at_ms < until_ms)
+        if is_due and (ports is None or one.port in ports):
             topic = names[one.topic] if isinstance(one.topic, str) else one.topic.hex
             sums[topic, one.principal] += one.size
     return dict(sums)
@@ -92,8 +97,8 @@ def total(
 class Connection:
     """One client's connection, and the one to the broker that was opened for it."""
 
-    def __init__(self, seen: Seen, now_ms: Callable[[], int]) -> None:
-        self.seen, self.now_ms = seen, now_ms
+    def __init__(self, seen: Seen, now_ms: Callable[[], int], port: int = 0) -> None:
+        self.seen, self.now_ms, self.port = seen, now_ms, port
         self.waiting: dict[int, Waiting] = {}
         self.principal = ANONYMOUS
         self.mechanism = ""
@@ -135,18 +140,34 @@ class Connection:
             ]
 
     def _counted(self, part: Part, principal: str) -> Counted:
-        return Counted(part.topic, part.partition, principal, part.size, self.now_ms())
+        now_ms = self.now_ms()
+        return Counted(part.topic, part.partition, principal, part.size, now_ms, self.port)
 
 
 class CountingProxy:
-    """Listens on a port of its own and forwards to `target`; `with` runs it."""
+    """Listens on a port of its own and forwards to `target`; `with` runs it.
 
-    def __init__(self, target: str, port: int = 0, now_ms: Callable[[], int] | None = None) -> None:
+    Where it listens at another host than the target, answers name its host in place of the
+    target's, so that a client that is told of servers finds the proxies before them, on the same
+    ports. Both names must be of one length, and stand in no record.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        port: int = 0,
+        now_ms: Callable[[], int] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        seen: Seen | None = None,
+    ) -> None:
+        """`seen`: where it notes what it sees, by default one of its own."""
         self._now_ms = now_ms or unix_ms
-        host, _, target_port = target.rpartition(":")
-        self.target = (host, int(target_port))
-        self.port = port
-        self.seen = Seen()
+        target_host, _, target_port = target.rpartition(":")
+        self.target = (target_host, int(target_port))
+        self.host, self.port = host, port
+        self._names = (target_host.encode(), host.encode())
+        self.seen = seen or Seen()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._leave: asyncio.Event
@@ -157,7 +178,7 @@ class CountingProxy:
     @property
     def address(self) -> str:
         """The `host:port` that clients connect to."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def __enter__(self) -> Self:
         """Starts it."""
@@ -182,7 +203,7 @@ class CountingProxy:
     async def _serve(self) -> None:
         self._leave = asyncio.Event()
         server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self.port, limit=READ_AHEAD_BYTES
+            self._accept, self.host, self.port, limit=READ_AHEAD_BYTES
         )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
@@ -218,13 +239,13 @@ class CountingProxy:
         self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
         from_broker, to_broker = await asyncio.open_connection(*self.target, limit=READ_AHEAD_BYTES)
-        connection = Connection(self.seen, self._now_ms)
+        connection = Connection(self.seen, self._now_ms, self.port)
         requests = asyncio.create_task(self._requests_of(from_client, connection, to_broker))
         self._requests.add(requests)
         try:
             async for frame in frames_of(from_broker):
                 connection.response(frame)
-                send_frame(to_client, frame)
+                send_frame(to_client, frame.replace(*self._names))
         finally:
             requests.cancel()
             await asyncio.wait([requests])

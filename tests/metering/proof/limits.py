@@ -37,7 +37,7 @@ class Spell:
 
     def slipped(self, tenant: Tenant) -> int:
         """Bytes that a client had although they were to be refused, once brokers must know."""
-        seen = tenant.proxy.seen
+        seen = tenant.seen
         refused: list[Iterable[Counted]] = []
         if self.kind != "throttle":
             refused.append(seen.acked)

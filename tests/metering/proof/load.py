@@ -12,9 +12,8 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import confluent_kafka
 import kafka
@@ -24,13 +23,12 @@ from provisioning.kafka import (
     Access,
     Browse,
     Clients,
-    Connection,
     KafkaCallError,
     NewRecord,
     browse,
     produce,
 )
-from tests.metering.proof.tenants import PASSWORD, USERS, Tenant
+from tests.metering.proof.tenants import USERS, Tenant, kafka_python_settings
 
 KEY, MEMBER = "ApiKey:key_oftheload", "Member:usr_oftheload"
 WRITERS, READERS = USERS[:2], USERS[2:]
@@ -166,9 +164,9 @@ class TenantLoad:
 
         Now and then the service reads a page for itself, which nobody pays for.
         """
-        connection = Connection(self.tenant.proxy.address, PASSWORD, mechanism="SCRAM-SHA-256")
-        access, number = Access(Clients(), connection), 0
+        clients, number = Clients(), 0
         while not self._writing_done.is_set():
+            access = Access(clients, self.tenant.service())
             value = f"{KEY} {number} ".encode() + draw.randbytes(draw.randrange(VALUE_BYTES_MAX))
             partition, topic = draw.randrange(self.shape.partitions), draw.choice(self.shape.topics)
             page = Browse(draw.choice(("oldest", "newest")), limit=draw.randrange(1, 100))
@@ -219,7 +217,12 @@ class TenantLoad:
                 self._reading_done.wait(0.1)
 
     def _read_for_a_while(self, user: str, draw: random.Random) -> None:
-        consumer = kafka.KafkaConsumer(**kafka_python_settings(self.tenant, user))
+        consumer = kafka.KafkaConsumer(
+            **kafka_python_settings(self.tenant, user),
+            fetch_max_bytes=FETCH_BYTES,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            enable_auto_commit=False,
+        )
         try:
             topic = draw.choice(self.shape.topics)
             places = [kafka.TopicPartition(topic, p) for p in range(self.shape.partitions)]
@@ -233,19 +236,3 @@ class TenantLoad:
                 self.progress.read[user] = self.progress.read.get(user, 0) + taken
         finally:
             consumer.close()
-
-
-def kafka_python_settings(tenant: Tenant, user: str) -> Mapping[str, Any]:
-    """How kafka-python connects as a user."""
-    return {
-        "bootstrap_servers": tenant.proxy.address,
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "SCRAM-SHA-256",
-        "sasl_plain_username": user,
-        "sasl_plain_password": PASSWORD,
-        "fetch_max_bytes": FETCH_BYTES,
-        "max_partition_fetch_bytes": FETCH_BYTES,
-        "reconnect_backoff_ms": 20,
-        "reconnect_backoff_max_ms": 200,
-        "enable_auto_commit": False,
-    }

@@ -112,7 +112,7 @@ class Growth:
 def sent_by_place(tenant: Tenant, stored: Mapping[Place, int]) -> dict[tuple[str, int], Growth]:
     """What was sent to each partition, by time."""
     sent: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    for one in tenant.proxy.seen.sent:
+    for one in tenant.seen.sent:
         topic = tenant.topics[one.topic] if isinstance(one.topic, str) else one.topic.hex
         sent[topic, one.partition].append((one.at_ms, one.size))
     most: dict[tuple[str, int], int] = defaultdict(int)

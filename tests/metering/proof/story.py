@@ -16,12 +16,14 @@ from typing import Any
 
 from tests.metering.proof.agents import LIMIT_SECONDS, Agents
 from tests.metering.proof.counting_proxy import unix_ms
+from tests.metering.proof.kept import KeptCell, KeptTenant
 from tests.metering.proof.limits import LimitCourse
+from tests.metering.proof.lives import LifeWatch, LivesVerdict, judge_lives
 from tests.metering.proof.load import Shape, TenantLoad
 from tests.metering.proof.spark_runs import RollUp, Run, sum_runs
 from tests.metering.proof.stored import stored_bytes
 from tests.metering.proof.stored_time import TimeVerdict, judge_time
-from tests.metering.proof.tenants import Tenant, TenantCell
+from tests.metering.proof.tenants import Cell, Tenant, TenantCell
 from tests.metering.proof.unbilled import Unbilled, sort_unbilled
 from tests.metering.proof.usage_folder import UsageFolder
 from tests.metering.proof.verdict import Billed, Verdict, judge_tenant
@@ -40,7 +42,9 @@ class Plan:
     brokers end. Kills fall at seeded moments; the first tenant's broker is never killed. `limits`:
     how often budgets act on each tenant; those of the last one refuse everything to the end.
     `versions`: of the rows that agents make, one after the other, each for as long; between two of
-    them the agents differ."""
+    them the agents differ. `scales`: brokers of each tenant's cluster, which a keeper runs; none:
+    one each that runs directly. Of a cluster with several, brokers are paused and partitions are
+    moved, `moves` times all of each; and it loses a broker and gets it again, `scalings` times."""
 
     seed: int
     load_s: float
@@ -51,6 +55,10 @@ class Plan:
     burst_records: int = 60
     pause_s: float = 0.1
     versions: tuple[int, ...] = VERSIONS
+    scales: tuple[int, ...] = ()
+    pauses: int = 0
+    moves: int = 0
+    scalings: int = 0
 
 
 @dataclass
@@ -60,16 +68,18 @@ class Outcome:
     plan: Plan
     verdicts: list[Verdict]
     times: list[TimeVerdict]
+    lives: list[LivesVerdict]
     seconds: dict[str, float]
     unbilled: Unbilled
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def wrong(self) -> int:
-        """Bytes, byte-minutes and minutes that were billed wrongly, or by mistake not at all."""
+        """Bytes, and what else meters count, billed wrongly, or by mistake not at all."""
         return (
             sum(verdict.wrong for verdict in self.verdicts)
             + sum(moment.over + moment.short_when_quiet for moment in self.times)
+            + sum(verdict.wrong for verdict in self.lives)
             + self.unbilled.others.total()
         )
 
@@ -79,7 +89,12 @@ class Story:
 
     def __init__(self, folder: Path, plan: Plan, say: Callable[[str], None]) -> None:
         self.plan, self.say = plan, say
-        self.cell = TenantCell(folder, tenants=3)
+        self.cell: Cell = (
+            KeptCell(folder, plan.scales, plan.seed)
+            if plan.scales
+            else TenantCell(folder, tenants=3)
+        )
+        self.lives = LifeWatch(self.cell)
         self.agents = Agents(self.cell, plan.versions[0])
         self.usage = UsageFolder(folder / "usage", folder / "late", plan.seed)
         self.roll_up = RollUp(self.usage, folder / "rollups")
@@ -96,7 +111,7 @@ class Story:
 
         Raises `RuntimeError` where a client failed or an agent does not come to an end.
         """
-        with contextlib.closing(self.agents), self.cell:
+        with contextlib.closing(self.agents), self.cell, self.lives:
             self.created_ms = unix_ms()
             for tenant in self.cell.tenants:
                 tenant.create_topics(TOPICS, PARTITIONS)
@@ -172,7 +187,13 @@ class Story:
             partial(ways[number == 1], AGENTS[number % len(AGENTS)])
             for number in range(self.plan.agent_kills)
         ]
-        return [*brokers, *agents]
+        several = [t for t in self.cell.tenants if isinstance(t, KeptTenant) and t.spec.scale > 1]
+        # The first tenant's bill has no excuse.
+        mortal = [tenant for tenant in several if tenant is not self.cell.tenants[0]]
+        pauses = [tenant.pause for tenant in mortal for _ in range(self.plan.pauses)]
+        moves = [tenant.move for tenant in several for _ in range(self.plan.moves)]
+        scalings = [t.scale_down_and_up for t in several for _ in range(self.plan.scalings)]
+        return [*brokers, *agents, *pauses, *moves, *scalings]
 
     def _changes(self) -> Iterator[tuple[float, Callable[[], None]]]:
         """The moments at which an agent begins to make rows of the next version.
@@ -261,16 +282,27 @@ class Story:
                 )
             )
         self._step("scan")
+        lives = [
+            judge_lives(self.usage, tenant, self.lives.lives[tenant.cluster_id])
+            for tenant in self.cell.tenants
+        ]
         self.facts["agent_kills"] = self.agents.kills
         self.facts["versions"] = read_versions(self.usage.files()).details()
         nobody_pays = sort_unbilled(unbilled, self.cell.tenants)
-        return Outcome(self.plan, verdicts, times, self.seconds, nobody_pays, self.facts)
+        return Outcome(self.plan, verdicts, times, lives, self.seconds, nobody_pays, self.facts)
 
     def _step(self, name: str) -> None:
         now = time.monotonic()
         self.seconds[name] = round(now - self._began, 1)
         self._began = now
         self.say(f"{name}: {self.seconds[name]} s")
+
+
+def cell_of(folder: Path, plan: Plan) -> Cell:
+    """The cell that a plan asks for."""
+    if plan.scales:
+        return KeptCell(folder, plan.scales, plan.seed)
+    return TenantCell(folder, tenants=3)
 
 
 def differing_days(first: Sequence[Run], again: Sequence[Run]) -> int:

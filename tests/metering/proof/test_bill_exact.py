@@ -157,7 +157,7 @@ def check(verdict):
     # What went through the service for others is among it.
     assert KEY in principals(verdict.ingress.billed), tenant
     assert MEMBER in principals(verdict.egress.billed), tenant
-    if not verdict.tenant.kills_ms:
+    if not verdict.tenant.strikes:
         assert verdict.egress.billed == verdict.egress.truth, tenant
 
 
@@ -200,7 +200,7 @@ def test_a_spell_counts_what_its_kind_refuses_and_nothing_else():
         handed=[Counted("orders", 0, alice, 1, since), Counted("orders", 0, SERVICE, 2, since)],
         acked=[Counted("orders", 0, alice, 4, at) for at in (since - 1, since, since + 1)],
     )
-    tenant: Any = SimpleNamespace(proxy=SimpleNamespace(seen=seen))
+    tenant: Any = SimpleNamespace(seen=seen)
     assert Spell("refuse", 0).slipped(tenant) == 1 + 4 + 4
     assert Spell("refuse", 0, since + 1).slipped(tenant) == 1 + 4
     assert Spell("refuse_produce", 0).slipped(tenant) == 4 + 4

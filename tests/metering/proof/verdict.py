@@ -101,7 +101,7 @@ class Verdict:
     def details(self) -> dict[str, Any]:
         """Figures for whoever reads the result."""
         return {
-            "kills": len(self.tenant.kills_ms),
+            "strikes": len(self.tenant.strikes),
             "ingress_bytes": self.ingress.details(),
             "egress_bytes": self.egress.details(),
             "service_egress_bytes": self.service_egress.details(),
@@ -118,7 +118,7 @@ def judge_tenant(
     `unbilled`: the rows of what nobody pays for, if they are to be compared too.
     """
     stored = by_topic_and_principal(stored_bytes(scan))
-    seen = tenant.proxy.seen
+    seen = tenant.seen
     acked = total(seen.acked, tenant.topics)
     handed = total(seen.handed, tenant.topics)
     forgivable = _forgivable(tenant)
@@ -151,14 +151,15 @@ def _of(billed: Billed, tenant: Tenant, meter: str) -> Bytes:
 
 
 def _forgivable(tenant: Tenant) -> Bytes:
-    """What was handed over in the last moments of the brokers that were killed."""
+    """What was handed over in the last moments of the brokers that were killed or paused."""
     sums: dict[Whose, int] = {}
-    for killed_ms in tenant.kills_ms:
+    for strike in tenant.strikes:
         last = total(
-            tenant.proxy.seen.handed,
+            tenant.seen.handed,
             tenant.topics,
-            since_ms=killed_ms - LAST_MS,
-            until_ms=killed_ms + SIGNAL_MS,
+            since_ms=strike.at_ms - LAST_MS,
+            until_ms=strike.at_ms + SIGNAL_MS,
+            ports=strike.ports,
         )
         for whose, size in last.items():
             sums[whose] = sums.get(whose, 0) + size
