@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,7 +54,7 @@ ROOT = Path(__file__).parents[3]
 # Where servers listen, and where the proxies before them do: names of one length.
 SERVERS, PROXIES = "127.0.0.1", "127.0.0.3"
 BROKERS: Mapping[str, Mapping[str, object]] = {**SHORT, "lane": LANE}
-LOOK_S = 0.05
+LOOK_S = 0.2
 # How long a broker that was fenced stays paused still.
 ZOMBIE_S = 1.0
 # Limits that no passing run reaches.
@@ -71,10 +72,8 @@ class KeptTenant(Tenant):
     spec: ClusterSpec = field(init=False)
     secret: bytes = field(kw_only=True, repr=False)
     draw: random.Random = field(kw_only=True)
-    moves: int = 0
-    """Partitions that were moved."""
-    pauses: int = 0
-    scalings: int = 0
+    done: Counter[str] = field(default_factory=Counter)
+    """What was done to it, and how often. `partitions_moved` counts each."""
 
     @property
     def bootstrap(self) -> str:
@@ -103,25 +102,29 @@ class KeptTenant(Tenant):
 
     def kill(self) -> None:
         """See `Tenant`."""
-        broker = self._strike()
-        os.kill(broker, signal.SIGKILL)
-        self.wait_whole(but=broker)
+        pid, _link = self._strike()
+        os.kill(pid, signal.SIGKILL)
+        self.done["kills"] += 1
+        self.wait_whole(but=pid)
+
+    def struck(self) -> Mapping[str, int]:
+        """See `Tenant`."""
+        return dict(self.done)
 
     def pause(self) -> None:
         """Stops a broker until others have fenced it and longer, has it go on, and ends it so.
 
         Returns once the cluster is whole again.
         """
-        link = {broker.pid: broker.link for broker in self.brokers().values()}
-        pid = self._strike()
+        pid, link = self._strike()
         os.kill(pid, signal.SIGSTOP)
         try:
-            wait_until(lambda: link[pid] not in self._live(), "it is fenced", FENCE_S)
+            wait_until(lambda: link not in self._live(), "it is fenced", FENCE_S)
             threading.Event().wait(ZOMBIE_S)
         finally:
             with contextlib.suppress(ProcessLookupError):  # the keeper replaced it
                 os.kill(pid, signal.SIGCONT)
-        self.pauses += 1
+        self.done["pauses"] += 1
         self.wait_whole(but=pid)
 
     def move(self) -> None:
@@ -133,7 +136,7 @@ class KeptTenant(Tenant):
         wait_until(lambda: self._ask_for(wanted), "moves are taken", MOVE_S)
         leaders = {place: nodes[0] for place, nodes in wanted.items()}
         wait_until(lambda: self._leaders() == leaders, "partitions are moved", MOVE_S)
-        self.moves += len(wanted)
+        self.done["partitions_moved"] += len(wanted)
 
     def _ask_for(self, wanted: Mapping[tuple[str, int], Sequence[int]]) -> bool:
         """Asks for replicas of partitions; returns False where the broker could not be reached.
@@ -159,7 +162,7 @@ class KeptTenant(Tenant):
             self.spec = replace(self.spec, generation=self.spec.generation + 1, scale=scale)
             self.store.put_spec(self.spec)
             self.wait_whole()
-        self.scalings += 1
+        self.done["scalings"] += 1
 
     def wait_whole(self, but: int | None = None) -> None:
         """Waits until all brokers serve, and none of them is the process `but`."""
@@ -173,15 +176,18 @@ class KeptTenant(Tenant):
 
         wait_until(is_whole, f"{self.cluster_id} is whole", WHOLE_S)
 
-    def _strike(self) -> int:
-        """Draws a broker that a fault is to hit at once, and notes it; returns its process."""
+    def _strike(self) -> tuple[int, str]:
+        """Draws a broker that a fault is to hit at once, and notes it.
+
+        Returns its process, and its address for links.
+        """
         self.wait_whole()
         slot, broker = self.draw.choice(sorted(self.brokers().items(), key=lambda one: one[0]))
         of_slots = self.spec.ports[1:] or self.spec.ports
         ports = frozenset({of_slots[slot], port_of(broker.kafka)})
         self.strikes.append(Strike(unix_ms(), ports))
         assert broker.pid is not None
-        return broker.pid
+        return broker.pid, broker.link
 
     def _live(self) -> set[str]:
         """The addresses for links of the brokers that were not ended."""

@@ -28,8 +28,11 @@ from tests.metering.proof.usage_folder import UsageFile, UsageFolder
 BROKER_SECONDS = "broker_seconds"
 LOOK_S = 0.1
 TICK_MS = 10
+# States of an incarnation that others ended; one that ends by itself is `closed`.
+FENCED = {"fenced", "sealed"}
 # (incarnation, start and end of the window)
 Share = tuple[int, int, int]
+Window = tuple[int, int]
 
 
 @dataclass
@@ -42,6 +45,8 @@ class Seen:
     first_ms: int
     last_ms: int
     until_ms: int | None = None
+    was_fenced: bool = False
+    """Whether others ended it."""
 
 
 @dataclass
@@ -61,13 +66,18 @@ class Lives:
             seen = self.processes.setdefault((slot, one), Seen(slot, ran_ms, now_ms, now_ms))
             seen.last_ms = now_ms
         note_ends((seen for key, seen in self.processes.items() if key not in there), now_ms)
-        live = set()
-        for key, record in records.items():
-            kind, _, number = key.partition("/")
-            if kind == "incarnation" and record["state"] == "live":
-                live.add(int(number))
-                first = Seen(record["slot"], now_ms, now_ms, now_ms)
-                self.incarnations.setdefault(int(number), first).last_ms = now_ms
+        states = {
+            int(key.partition("/")[2]): (record["slot"], record["state"])
+            for key, record in records.items()
+            if key.startswith("incarnation/")
+        }
+        live = {number for number, (_, state) in states.items() if state == "live"}
+        for number in live:
+            first = Seen(states[number][0], now_ms, now_ms, now_ms)
+            self.incarnations.setdefault(number, first).last_ms = now_ms
+        for number, seen in self.incarnations.items():
+            _, state = states.get(number, (seen.slot, ""))
+            seen.was_fenced |= state in FENCED
         note_ends((seen for one, seen in self.incarnations.items() if one not in live), now_ms)
 
     def process_of(self, incarnation: Seen) -> Seen | None:
@@ -94,6 +104,8 @@ class LivesVerdict:
     short_at_ends: int
     """Not billed, of windows in which one began or ended."""
     incarnations: int
+    fenced: int
+    """Incarnations that others ended: without a fault, too, where the machine is too slow."""
 
     @property
     def wrong(self) -> int:
@@ -106,6 +118,7 @@ class LivesVerdict:
             "billed": {f"slot {slot}": size for slot, size in sorted(self.billed.items())},
             "ran": {f"slot {slot}": size for slot, size in sorted(self.ran.items())},
             "incarnations": self.incarnations,
+            "fenced": self.fenced,
             "over": self.over,
             "short": self.short,
             "short_at_ends": self.short_at_ends,
@@ -165,7 +178,11 @@ def process_start_ms(process: Identity, now_ms: int) -> int:
 def judge_lives(usage: UsageFolder, tenant: Tenant, lives: Lives) -> LivesVerdict:
     """Holds a tenant's broker seconds against what was seen."""
     rows = read_shares(usage.files(), tenant)
-    windows = read_windows(usage.root, tenant)
+    return compare_lives(rows, read_windows(usage.root, tenant), lives)
+
+
+def compare_lives(rows: Mapping[Share, int], windows: set[Window], lives: Lives) -> LivesVerdict:
+    """Compares rows with what was seen. `windows`: those that were measured."""
     slots = {number: seen.slot for number, seen in lives.incarnations.items()}
     billed: Counter[int] = Counter()
     ran: Counter[int] = Counter()
@@ -186,7 +203,9 @@ def judge_lives(usage: UsageFolder, tenant: Tenant, lives: Lives) -> LivesVerdic
                 short += missing
             else:
                 short_at_ends += missing
-    return LivesVerdict(billed, ran, over, short, short_at_ends, len(lives.incarnations))
+    fenced = sum(seen.was_fenced for seen in lives.incarnations.values())
+    starts = len(lives.incarnations)
+    return LivesVerdict(billed, ran, over, short, short_at_ends, starts, fenced)
 
 
 def longest(lives: Lives, number: int) -> tuple[int, int]:
@@ -227,7 +246,7 @@ def read_shares(files: Iterable[UsageFile], tenant: Tenant) -> Mapping[Share, in
     return shares
 
 
-def read_windows(usage: Path, tenant: Tenant) -> set[tuple[int, int]]:
+def read_windows(usage: Path, tenant: Tenant) -> set[Window]:
     """The windows of a tenant's time that were measured."""
     slots = usage.glob(f"v1/cell=*/slots/{tenant.cluster_id}/*.json")
     said = [json.loads(slot.read_bytes()) for slot in slots]

@@ -287,6 +287,7 @@ class Story:
             for tenant in self.cell.tenants
         ]
         self.facts["agent_kills"] = self.agents.kills
+        self.facts["strikes"] = [tenant.struck() for tenant in self.cell.tenants]
         self.facts["versions"] = read_versions(self.usage.files()).details()
         nobody_pays = sort_unbilled(unbilled, self.cell.tenants)
         return Outcome(self.plan, verdicts, times, lives, self.seconds, nobody_pays, self.facts)

@@ -83,6 +83,10 @@ class Tenant:
         """kill -9 of a broker; returns once the cluster is whole again."""
         raise NotImplementedError
 
+    def struck(self) -> Mapping[str, int]:
+        """How often its brokers were hurt."""
+        return {"kills_and_pauses": len(self.strikes)}
+
     def login(self, user: str) -> dict[str, object]:
         """How librdkafka connects as a user."""
         return {
