@@ -90,19 +90,18 @@ impl Engine {
         let jobs_task = taken.start_jobs(&environment, &settings, context, for_jobs, messages)?;
         let descriptors = taken.descriptors(&settings);
         let liveness = taken.liveness.clone();
+        let check_token = taken.check_token(&freshness).boxed();
         let topic_jobs = taken.topic_jobs(term.subscribe(), &environment, &settings);
         let clock = Arc::clone(&environment.clock);
         let view = Arc::clone(&taken.view);
         let exists = move |topic| view.snapshot().led_topic(topic).is_some();
-        let (view, own) = (Arc::clone(&taken.view), taken.claim.incarnation);
-        let is_fenced = move || !view.snapshot().is_live(own);
         let tasks = EngineTasks {
             lane_writer,
             follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
             keep_topics: keeper.clone().run(load_groups).boxed(),
             jobs: jobs_task,
             write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
-            check_token: freshness.clone().run(Arc::clone(&taken.claim.token), is_fenced).boxed(),
+            check_token,
             forget_offsets: forget_offsets.boxed(),
             write_descriptors: descriptors.run().boxed(),
             topic_jobs: topic_jobs.run().boxed(),
@@ -335,6 +334,13 @@ impl TakenOver {
         let elected = self.view.snapshot().controller.clone();
         let term = Term::of_only_broker(self.claim.fence, elected.as_deref());
         (self.cluster.scale <= 1).then_some(term)
+    }
+
+    /// Checks the owner token until the engine ends.
+    fn check_token(&self, freshness: &Arc<Freshness>) -> impl Future<Output = ()> + use<> {
+        let (view, own) = (Arc::clone(&self.view), self.claim.incarnation);
+        let is_fenced = move || !view.snapshot().is_live(own);
+        Arc::clone(freshness).run(Arc::clone(&self.claim.token), is_fenced)
     }
 
     /// Creates the group coordinator.

@@ -81,7 +81,9 @@ pub fn deal(wants: &[f64]) -> Vec<f64> {
         unserved -= 1;
     }
     let unwanted = left / wants.len() as f64;
-    parts.iter_mut().for_each(|part| *part += unwanted);
+    for part in &mut parts {
+        *part += unwanted;
+    }
     parts
 }
 

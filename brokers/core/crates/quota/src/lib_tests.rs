@@ -47,7 +47,8 @@ struct Cluster {
     _following: JoinHandle<()>,
 }
 
-const RATE: f64 = 100.0;
+const RATE_BYTES: u32 = 100;
+const RATE: f64 = RATE_BYTES as f64;
 
 impl Cluster {
     /// Of every user the quotas are `RATE`.
@@ -65,7 +66,7 @@ impl Cluster {
         let every_user = QuotaEntity([(QuotaEntityType::User, None)].into());
         let values = [(QuotaKey::ProducerByteRate, RATE), (QuotaKey::ConsumerByteRate, RATE)];
         metadata.set_quotas(None, &every_user, &values.into()).await.unwrap();
-        let unbilled_bytes_per_second = Some(RATE as u64);
+        let unbilled_bytes_per_second = Some(u64::from(RATE_BYTES));
         let limits = LimitsRecord { unbilled_bytes_per_second, ..LimitsRecord::default() };
         metadata.set_limits(&limits).await.unwrap();
         let (view, follower) = MetadataView::open(store).await.unwrap();
@@ -91,34 +92,35 @@ impl Cluster {
     }
 }
 
-fn seconds_of(bucket: &Bucket) -> f64 {
-    (bucket.capacity() / RATE * 1e6).round() / 1e6
+/// In how many milliseconds the whole cluster's rate gives what a bucket holds.
+fn ms_of(bucket: &Bucket) -> u128 {
+    Duration::from_secs_f64(bucket.capacity() / RATE).as_micros().div_ceil(1000)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_broker_gives_its_share_and_without_a_controller_as_much_as_the_others() {
     let cluster = Cluster::of(4).await;
     let (alice, bob) = (cluster.produce("alice"), cluster.produce("bob"));
-    assert_eq!((seconds_of(&alice), seconds_of(&bob)), (2.5, 2.5));
+    assert_eq!((ms_of(&alice), ms_of(&bob)), (2_500, 2_500));
     cluster.manager.set_shares(vec![LimitShare { limit: alice.limit(), part: 0.9 }]);
-    assert_eq!((seconds_of(&alice), seconds_of(&bob)), (9.0, 2.5));
-    assert_eq!(seconds_of(&cluster.produce("alice")), 9.0);
+    assert_eq!((ms_of(&alice), ms_of(&bob)), (9_000, 2_500));
+    assert_eq!(ms_of(&cluster.produce("alice")), 9_000);
     // The controller is not heard any more, and a broker ends.
     let manager = Arc::clone(&cluster.manager);
     let keeping = tokio::spawn(async move { manager.keep_shares().await });
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(seconds_of(&alice), 9.0);
+    assert_eq!(ms_of(&alice), 9_000);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!((seconds_of(&alice), seconds_of(&bob)), (2.5, 2.5));
+    assert_eq!((ms_of(&alice), ms_of(&bob)), (2_500, 2_500));
     cluster.end(3).await;
     cluster.end(2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(seconds_of(&alice), 5.0);
+    assert_eq!(ms_of(&alice), 5_000);
     // The last one gives all, whatever was dealt before.
     cluster.manager.set_shares(vec![LimitShare { limit: alice.limit(), part: 0.1 }]);
     cluster.end(1).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!((seconds_of(&alice), seconds_of(&bob)), (10.0, 10.0));
+    assert_eq!((ms_of(&alice), ms_of(&bob)), (10_000, 10_000));
     keeping.abort();
 }
 
@@ -155,7 +157,7 @@ async fn with_the_least_share_a_broker_saves_as_much_unbilled_traffic_as_any_oth
     cluster.manager.set_shares(vec![LimitShare { limit, part: 0.05 }]);
     let mute = Arc::new(Mute::default());
     let account = cluster.manager.unbilled.open(&"User:alice".into(), &mute);
-    let savings = (RATE * 32.0) as usize;
+    let savings = 32 * RATE_BYTES as usize;
     assert_eq!(account.take(savings), Duration::ZERO);
     assert!(!account.take(savings).is_zero());
     // They come back at the share.
