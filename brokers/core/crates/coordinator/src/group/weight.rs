@@ -58,10 +58,7 @@ impl Group {
     /// By how many bytes a `JoinGroup` has the group grow, or at least makes it grow later.
     pub(super) fn growth_by_join(&self, request: &JoinRequest) -> usize {
         let instance = request.instance_id.as_ref();
-        let known_id = match request.member_id.as_str() {
-            "" => instance.and_then(|id| self.static_members.get(id)).map(String::as_str),
-            id => Some(id),
-        };
+        let known_id = self.known_id(request);
         let known = known_id.and_then(|id| Some((id, self.members.get(id)?)));
         let before = match (known, known_id) {
             (Some((id, member)), _) => member.bytes(id.len()),
@@ -80,6 +77,27 @@ impl Group {
         let client = request.client.client_id.len() + request.client.client_host.len();
         let member = member_bytes(texts, client, &request.protocols, assignment);
         member.saturating_sub(before) + protocol_type
+    }
+
+    /// The id under which the group may know the member that sends a `JoinGroup`.
+    fn known_id<'a>(&'a self, request: &'a JoinRequest) -> Option<&'a str> {
+        let instance = request.instance_id.as_ref();
+        match request.member_id.as_str() {
+            "" => instance.and_then(|id| self.static_members.get(id)).map(String::as_str),
+            id => Some(id),
+        }
+    }
+
+    /// The most bytes of metadata that the group's record has once a `JoinGroup` is taken, which
+    /// is before any protocol is selected: the longest of each member.
+    pub(super) fn metadata_with(&self, request: &JoinRequest) -> usize {
+        let longest = |protocols: &[Protocol]| {
+            protocols.iter().map(|protocol| protocol.metadata.len()).max().unwrap_or(0)
+        };
+        let known_id = self.known_id(request);
+        let others = self.members.iter().filter(|(id, _)| Some(id.as_str()) != known_id);
+        let others = others.map(|(_, member)| longest(&member.protocols));
+        others.sum::<usize>() + longest(&request.protocols)
     }
 
     /// By how many bytes a `SyncGroup` has the group grow once it is stored.

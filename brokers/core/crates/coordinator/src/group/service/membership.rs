@@ -6,7 +6,7 @@ use kafka_protocol::ResponseError;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::writes::Settled;
+use super::writes::{APPEND_BYTES_MAX, Settled};
 use super::{Attached, GroupCoordinator, Inner, Reply, Shard};
 use crate::group::api::{
     HeartbeatRequest, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, LeavingMember,
@@ -19,8 +19,8 @@ impl GroupCoordinator {
     /// `JoinGroup`. Returns once the rebalance has admitted the member. Answers
     /// `GROUP_MAX_SIZE_REACHED` also for a new group where there are as many as there may be: the
     /// only error of a limit that clients know in this answer. `POLICY_VIOLATION` is for protocols
-    /// with too many bytes, and for a member that would have the groups take more bytes than all
-    /// together may.
+    /// with too many bytes, for a member with which the group's record could not be written, and
+    /// for one that would have the groups take more bytes than all together may.
     pub async fn join_group(&self, request: JoinRequest) -> JoinResponse {
         let started = {
             let _room = self.inner.waiting.room().await;
@@ -58,7 +58,12 @@ impl GroupCoordinator {
             return Err(ResponseError::UnknownMemberId);
         }
         let limits = inner.limits();
-        let growth = match shard.groups.get(&request.group_id) {
+        let entry = shard.groups.get(&request.group_id);
+        let metadata = entry.map_or(bytes, |entry| entry.group.metadata_with(request));
+        if metadata > APPEND_BYTES_MAX {
+            return Err(ResponseError::PolicyViolation);
+        }
+        let growth = match entry {
             Some(entry) => entry.group.growth_by_join(request),
             None => Group::new(request.group_id.as_str()).bytes_with(request),
         };
@@ -79,8 +84,8 @@ impl GroupCoordinator {
     }
 
     /// `SyncGroup`. Returns once the leader's assignment is durable. Answers `POLICY_VIOLATION` for
-    /// an assignment with too many bytes, or by which the groups would take more bytes than all
-    /// together may.
+    /// an assignment with too many bytes, or with which the group's record could not be written,
+    /// or by which the groups would take more bytes than all together may.
     pub async fn sync_group(&self, request: SyncRequest) -> SyncResponse {
         let started = {
             let _room = self.inner.waiting.room().await;

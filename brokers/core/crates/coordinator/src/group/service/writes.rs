@@ -296,6 +296,13 @@ impl Inner {
     ) {
         let mut records = Vec::new();
         let mut unwritable = None;
+        // A group's record is as large as its members and its leader make it: they are to know.
+        let is_of_group = writes.iter().any(|(write, _)| matches!(write.then, Then::Group(_)));
+        let refusal = if is_of_group {
+            ResponseError::PolicyViolation
+        } else {
+            ResponseError::UnknownServerError
+        };
         let payer = writes.iter().find_map(|(write, _)| write.payer()).cloned().flatten();
         for (write, _) in &mut writes {
             match &mut write.records {
@@ -307,12 +314,12 @@ impl Inner {
         let outcome = match unwritable {
             None if size > APPEND_BYTES_MAX => {
                 warn!(group = group_id, size, "a record is too large to be written");
-                Err(coordinator_error(ResponseError::MessageTooLarge))
+                Err(refusal)
             }
             None => self.append(index, &payer, records).await,
             Some(error) => {
                 warn!(group = group_id, %error, "a record cannot be written");
-                Err(ResponseError::UnknownServerError)
+                Err(refusal)
             }
         };
         let Ok(mut state) = self.lock(index) else {

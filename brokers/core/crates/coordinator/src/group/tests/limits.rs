@@ -13,8 +13,8 @@ use super::service_support::{
     sync_request,
 };
 use crate::group::{
-    GroupCoordinator, GroupLimits, GroupSettings, JoinRequest, LeaveRequest, LeavingMember,
-    OffsetCommitRequest, OffsetDeleteRequest, Protocol, SyncRequest,
+    GroupCoordinator, GroupLimits, GroupSettings, JoinRequest, JoinResponse, LeaveRequest,
+    LeavingMember, OffsetCommitRequest, OffsetDeleteRequest, Protocol, SyncRequest,
 };
 
 const NONE: usize = usize::MAX;
@@ -143,6 +143,67 @@ async fn a_member_brings_and_gets_a_bounded_number_of_bytes() {
     let refused = coordinator.sync_group(too_much).await;
     assert_eq!(refused.error, Some(ResponseError::PolicyViolation));
     assert_eq!(coordinator.sync_group(sync_request("g", &joined)).await.error, None);
+}
+
+/// A coordinator whose members may bring and get more than fits in a group's record.
+async fn of_large_members() -> GroupCoordinator {
+    let log = Arc::new(MemoryLog::default());
+    let settings = GroupSettings { member_bytes_max: 64 << 20, ..GroupSettings::default() };
+    let coordinator = coordinator_with(&log, settings);
+    load_all(&coordinator).await;
+    coordinator
+}
+
+fn with_metadata(request: JoinRequest, bytes: usize) -> JoinRequest {
+    let metadata = Bytes::from(vec![0; bytes]);
+    JoinRequest { protocols: vec![Protocol { name: "range".to_owned(), metadata }], ..request }
+}
+
+/// A `SyncGroup` that assigns so many bytes to the leader, who sends it.
+fn assign(joined: &JoinResponse, bytes: usize) -> SyncRequest {
+    let assignments = vec![(joined.member_id.clone(), Bytes::from(vec![0; bytes]))];
+    SyncRequest { assignments, ..sync_request("g", joined) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_record_of_a_group_can_hold_is_refused_as_a_limit() {
+    let coordinator = of_large_members().await;
+    let refused = coordinator.join_group(with_metadata(member_of("g"), 33 << 20)).await;
+    assert_eq!(refused.error, Some(ResponseError::PolicyViolation));
+    let joined = join(&coordinator, with_metadata(member_of("g"), 20 << 20)).await;
+    assert_eq!(joined.error, None);
+    let refused = coordinator.sync_group(assign(&joined, 13 << 20)).await;
+    assert_eq!(refused.error, Some(ResponseError::PolicyViolation));
+    // The group goes on with an assignment that fits. Another member's metadata would not.
+    let again = JoinRequest { member_id: joined.member_id.clone(), ..member_of("g") };
+    let again = with_metadata(again, 20 << 20);
+    let joined = coordinator.join_group(again).await;
+    assert_eq!(coordinator.sync_group(assign(&joined, 11 << 20)).await.error, None);
+    let other = coordinator.join_group(with_metadata(member_of("g"), 13 << 20)).await;
+    assert_eq!(other.error, Some(ResponseError::PolicyViolation));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_member_that_returns_with_more_than_a_record_holds_is_refused_as_a_limit() {
+    let coordinator = of_large_members().await;
+    let member = JoinRequest { instance_id: Some("one".to_owned()), ..member_of("g") };
+    let joined = join(&coordinator, with_metadata(member.clone(), 1 << 20)).await;
+    assert_eq!(coordinator.sync_group(assign(&joined, 30 << 20)).await.error, None);
+    let refused = coordinator.join_group(with_metadata(member.clone(), 3 << 20)).await;
+    assert_eq!(refused.error, Some(ResponseError::PolicyViolation));
+    let returned = coordinator.join_group(with_metadata(member, 1 << 20)).await;
+    assert_eq!(returned.error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_whose_name_no_record_can_hold_is_refused_as_a_limit() {
+    let coordinator = of_large_members().await;
+    let mut member = member_of("g");
+    member.client.client_id = "c".repeat(32_767);
+    let joined = join(&coordinator, member).await;
+    assert_eq!(joined.error, None);
+    let refused = coordinator.sync_group(assign(&joined, 1)).await;
+    assert_eq!(refused.error, Some(ResponseError::PolicyViolation));
 }
 
 /// A commit of one partition with so many bytes of metadata.
