@@ -10,6 +10,7 @@ mod request;
 mod tally;
 
 pub use broker::{Broker, BrokerSettings};
+pub(crate) use nodes::Replicas;
 pub(crate) use request::QuotaKind;
 pub use request::{ClientFacts, ListenerFacts, RequestContext, Throttling};
 pub use tally::Tally;

@@ -16,6 +16,11 @@ const NODES_MIN: u32 = 3;
 pub(crate) struct Replicas(Vec<i32>);
 
 impl Replicas {
+    /// Takes nodes in the order of their ids.
+    pub(crate) fn new(nodes: &[NodeEndpoint]) -> Self {
+        Self(nodes.iter().map(|node| node.node_id).collect())
+    }
+
     /// The node ids of a partition's replicas in responses: its leader, and the next ones, as many
     /// as the topic's replication factor says. Storage provides durability, so there are no other
     /// replicas; but tools compare their number with `min.insync.replicas` and with the requested
@@ -86,9 +91,10 @@ impl RequestContext {
         node.unwrap_or(broker.engine.node_id)
     }
 
-    /// The node ids of replicas, as responses to this client name them.
+    /// The node ids of replicas, as responses to this client name them. An answer asks for them
+    /// once, not for each topic: it is a walk over all brokers.
     pub(crate) fn replicas(&self) -> Replicas {
-        Replicas(self.nodes().into_iter().map(|node| node.node_id).collect())
+        Replicas::new(&self.nodes())
     }
 
     fn other_node(&self, node_id: i32, place: &BrokerPlace) -> Option<NodeEndpoint> {

@@ -12,7 +12,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use crate::context::RequestContext;
+use crate::context::{Replicas, RequestContext};
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::names::check_topic_name;
 use freshet_metadata::view::Topic;
@@ -39,6 +39,7 @@ pub fn handle(
     } else {
         request.topics.iter().map(|topic| topic.name.to_string()).collect()
     };
+    let replicas = context.replicas();
     let mut topics = Vec::new();
     let mut next_cursor = None;
     for name in requested.into_iter().filter(|name| *name >= start_topic) {
@@ -63,7 +64,7 @@ pub fn handle(
         }
         let end = first.saturating_add(i32::try_from(room).unwrap_or(i32::MAX));
         let end = end.min(topic.record.partitions);
-        topics.push(describe_topic(context, topic, first..end));
+        topics.push(describe_topic(context, topic, &replicas, first..end));
         room -= usize::try_from(end - first).unwrap_or(0).min(room);
         if end < topic.record.partitions && first < end {
             next_cursor = Some(cursor(&name, end));
@@ -90,10 +91,10 @@ fn failed(name: &str, error: ResponseError) -> DescribeTopicPartitionsResponseTo
 fn describe_topic(
     context: &RequestContext,
     topic: &Arc<Topic>,
+    replicas: &Replicas,
     indexes: std::ops::Range<i32>,
 ) -> DescribeTopicPartitionsResponseTopic {
     let record = &topic.record;
-    let replicas = context.replicas();
     let partitions = indexes.filter_map(|index| {
         let stored = topic.partition(index)?;
         let partition = DescribeTopicPartitionsResponsePartition::default()

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::errors::ApiError;
 use super::topics::OFFSETS_TOPIC;
-use crate::context::RequestContext;
+use crate::context::{Replicas, RequestContext};
 use freshet_access::acl::CLUSTER_NAME;
 use freshet_access::types::{Operation, ResourceType};
 use freshet_metadata::cluster::NewTopic;
@@ -33,20 +33,28 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         None => true,
         Some(topics) => context.api_version == 0 && topics.is_empty(),
     };
-    let topics = if wants_all {
-        all_topics(context, wants_operations)
+    let found = if wants_all {
+        all_topics(context)
     } else {
         let mut requested = request.topics.unwrap_or_default();
         // A topic that is named twice is answered once.
         let mut seen = BTreeSet::new();
         requested.retain(|topic| seen.insert((topic.name.clone(), topic.topic_id)));
         let may_make = request.allow_auto_topic_creation && broker.config().auto_create_topics;
-        let mut topics = Vec::with_capacity(requested.len());
+        let mut found = Vec::with_capacity(requested.len());
         for requested in requested {
-            topics.push(named_topic(context, requested, may_make, wants_operations).await);
+            found.push(named_topic(context, requested, may_make).await);
         }
-        topics
+        found
     };
+    // Behind the topics, so that it has the leaders of those that were just created.
+    let nodes = context.nodes();
+    let replicas = Replicas::new(&nodes);
+    let topics = found.into_iter().map(|found| match found {
+        Ok(topic) => describe_topic(context, &topic, &replicas, wants_operations),
+        Err(missing) => missing.response(),
+    });
+    let topics = topics.collect();
     let node = |node: NodeEndpoint| {
         MetadataResponseBroker::default()
             .with_node_id(BrokerId(node.node_id))
@@ -55,7 +63,7 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
             .with_rack(node.rack.map(StrBytes::from_string))
     };
     let mut response = MetadataResponse::default()
-        .with_brokers(context.nodes().into_iter().map(node).collect())
+        .with_brokers(nodes.into_iter().map(node).collect())
         .with_cluster_id(Some(StrBytes::from_string(broker.engine.cluster_id.clone())))
         .with_controller_id(BrokerId(context.controller_id()))
         .with_topics(topics);
@@ -95,50 +103,57 @@ pub(super) fn cluster_operations(context: &RequestContext) -> i32 {
     }
 }
 
-fn all_topics(context: &RequestContext, wants_operations: bool) -> Vec<MetadataResponseTopic> {
+/// A topic that is not described: why, and what the request or the answer may call it.
+struct Missing {
+    error: ResponseError,
+    name: Option<TopicName>,
+    id: Uuid,
+}
+
+impl Missing {
+    fn response(self) -> MetadataResponseTopic {
+        MetadataResponseTopic::default()
+            .with_error_code(self.error.code())
+            .with_name(self.name)
+            .with_topic_id(self.id)
+    }
+}
+
+fn all_topics(context: &RequestContext) -> Vec<Result<Arc<Topic>, Missing>> {
     let topics = context.broker().engine.view.topics();
-    topics
-        .iter()
-        .filter(|topic| context.may_topic(Operation::Describe, &topic.record.name))
-        .map(|topic| describe_topic(context, topic, wants_operations))
-        .collect()
+    let visible =
+        topics.iter().filter(|topic| context.may_topic(Operation::Describe, &topic.record.name));
+    visible.map(|topic| Ok(Arc::clone(topic))).collect()
 }
 
 async fn named_topic(
     context: &RequestContext,
     requested: MetadataRequestTopic,
     may_make: bool,
-    wants_operations: bool,
-) -> MetadataResponseTopic {
+) -> Result<Arc<Topic>, Missing> {
     let Some(name) = requested.name.filter(|_| requested.topic_id.is_nil()) else {
-        return topic_by_id(context, requested.topic_id, wants_operations);
+        // The response has the id that the client gave and not the name, which it may not know.
+        let id = requested.topic_id;
+        return topic_by_id(context, id).map_err(|error| Missing { error, name: None, id });
     };
-    if !context.may_topic(Operation::Describe, &name) {
-        return failed(ResponseError::TopicAuthorizationFailed, Some(name), Uuid::nil());
-    }
     let known = context.broker().engine.view.topics().by_name(&name).cloned();
     let outcome = match known {
+        _ if !context.may_topic(Operation::Describe, &name) => {
+            Err(ResponseError::TopicAuthorizationFailed)
+        }
         Some(topic) => Ok(topic),
         None => missing_topic(context, &name, may_make).await,
     };
-    match outcome {
-        Ok(topic) => describe_topic(context, &topic, wants_operations),
-        Err(error) => failed(error, Some(name), Uuid::nil()),
-    }
+    outcome.map_err(|error| Missing { error, name: Some(name), id: Uuid::nil() })
 }
 
-fn topic_by_id(
-    context: &RequestContext,
-    id: Uuid,
-    wants_operations: bool,
-) -> MetadataResponseTopic {
-    match context.broker().engine.view.topics().by_id(id) {
-        None => failed(ResponseError::UnknownTopicId, None, id),
-        // The response has the id that the client gave and not the name, which it may not know.
-        Some(topic) if !context.may_topic(Operation::Describe, &topic.record.name) => {
-            failed(ResponseError::TopicAuthorizationFailed, None, id)
-        }
-        Some(topic) => describe_topic(context, topic, wants_operations),
+fn topic_by_id(context: &RequestContext, id: Uuid) -> Result<Arc<Topic>, ResponseError> {
+    let known = context.broker().engine.view.topics().by_id(id).cloned();
+    let topic = known.ok_or(ResponseError::UnknownTopicId)?;
+    if context.may_topic(Operation::Describe, &topic.record.name) {
+        Ok(topic)
+    } else {
+        Err(ResponseError::TopicAuthorizationFailed)
     }
 }
 
@@ -186,16 +201,12 @@ async fn missing_topic(
     known.ok_or(ResponseError::UnknownTopicOrPartition)
 }
 
-fn failed(error: ResponseError, name: Option<TopicName>, id: Uuid) -> MetadataResponseTopic {
-    MetadataResponseTopic::default().with_error_code(error.code()).with_name(name).with_topic_id(id)
-}
-
 fn describe_topic(
     context: &RequestContext,
     topic: &Topic,
+    replicas: &Replicas,
     wants_operations: bool,
 ) -> MetadataResponseTopic {
-    let replicas = context.replicas();
     let record = &topic.record;
     let broker = context.broker();
     let partitions = (0..)
