@@ -12,9 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers import Broker
 from brokers.metadata import CellStore
+from tests.gateway.raw import metric
 from tests.supervisor.run import wait_until
 
 CLUSTER = "local"
+ACTIVE_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
 SLOTS = 3
 TOPIC = "orders"
 PARTITIONS = 12
@@ -205,6 +207,24 @@ def test_clients_see_every_broker_and_go_to_the_leaders(brokers):
     load.end()
     assert not load.errors
     assert sorted(chain(*read_all(brokers[2].bootstrap).values())) == sorted(load.acked)
+
+
+def active_controllers(brokers):
+    """The slots of the brokers whose metric says that they are the controller."""
+    return [
+        slot
+        for slot, broker in brokers.items()
+        if metric(broker.metrics_address, ACTIVE_CONTROLLERS) == 1
+    ]
+
+
+def test_one_broker_says_that_it_is_the_active_controller(brokers):
+    controller = metadata_of(brokers[0]).controller_id
+    wait_until(lambda: active_controllers(brokers) == [controller], "the elected one says so")
+    brokers.pop(controller).crash()
+    wait_until(lambda: len(active_controllers(brokers)) == 1, "another one is elected")
+    (successor,) = active_controllers(brokers)
+    assert metadata_of(brokers[successor]).controller_id == successor
 
 
 def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):

@@ -29,7 +29,7 @@ pub(super) fn sampler(broker: Arc<Broker>, server: Arc<Server>) -> Sample {
         let reason = engine.liveness.reason();
         let state = if reason.is_some() { BrokerState::ShuttingDown } else { BrokerState::Running };
         gauges.broker_state.set(state as i64);
-        gauges.active_controllers.set(i64::from(reason.is_none()));
+        gauges.active_controllers.set(i64::from(reason.is_none() && engine.term().is_some()));
         reason.map_or(Ok(()), |reason| Err(format!("stood down: {reason}")))
     })
 }

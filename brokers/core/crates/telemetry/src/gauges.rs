@@ -150,7 +150,7 @@ impl Gauges {
             ),
             (
                 "kafka_controller_kafkacontroller_activecontrollercount",
-                "1 while it serves: a cluster's one broker is its controller",
+                "1 on the cluster's controller, 0 on its other brokers",
                 &self.active_controllers,
             ),
             ("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups", &self.groups),
