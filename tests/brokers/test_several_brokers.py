@@ -7,8 +7,22 @@ from collections import Counter
 from itertools import chain, pairwise
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
 
 from brokers import Broker
 from brokers.metadata import CellStore
@@ -225,6 +239,57 @@ def test_one_broker_says_that_it_is_the_active_controller(brokers):
     wait_until(lambda: len(active_controllers(brokers)) == 1, "another one is elected")
     (successor,) = active_controllers(brokers)
     assert metadata_of(brokers[successor]).controller_id == successor
+
+
+def set_config(broker, slot, name, value):
+    """Sets a config of the broker in one slot. librdkafka asks that broker itself."""
+    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, str(slot), incremental_configs=[change])
+    altering = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (altered,) = altering.incremental_alter_configs([resource]).values()
+    altered.result(TIMEOUT_S)
+
+
+def config_of(broker, slot, name):
+    """Value and source of a config of the broker in a slot."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (described,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, str(slot))]).values()
+    entry = described.result(TIMEOUT_S)[name]
+    return entry.value, ConfigSource(entry.source)
+
+
+def test_a_broker_has_configs_of_its_own(brokers):
+    size = "message.max.bytes"
+    set_config(brokers[0], 2, size, "1000")
+    expected = {
+        0: ("1048588", ConfigSource.DEFAULT_CONFIG),
+        1: ("1048588", ConfigSource.DEFAULT_CONFIG),
+        2: ("1000", ConfigSource.DYNAMIC_BROKER_CONFIG),
+    }
+    wait_until(
+        lambda: {slot: config_of(brokers[1], slot, size) for slot in brokers} == expected,
+        "each broker says what it has",
+    )
+    for slot in brokers:
+        assert config_of(brokers[0], slot, "node.id")[0] == str(slot)
+    with pytest.raises(KafkaException, match="for one broker"):
+        set_config(brokers[0], 1, "log.retention.ms", "-1")
+    # It acts on what that broker leads, also after a restart.
+    brokers[2].restart()
+    wait_spread(brokers)
+    partitions = topics_of(brokers[0])[TOPIC].partitions.values()
+    refused = {partition.id for partition in partitions if partition.leader == 2}
+    producer = Producer({**KAFKA_CLIENT, "bootstrap.servers": brokers[0].bootstrap})
+    failed = set()
+    for index in range(PARTITIONS):
+
+        def delivered(error, _, index=index):
+            if error is not None:
+                failed.add(index)
+
+        producer.produce(TOPIC, b"x" * 2_000, partition=index, on_delivery=delivered)
+    assert producer.flush(TIMEOUT_S) == 0
+    assert failed == refused
 
 
 def test_survivors_take_over_from_a_killed_broker_and_nothing_is_lost(brokers):

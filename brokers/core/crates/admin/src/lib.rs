@@ -198,13 +198,13 @@ impl ClusterAdmin {
         Ok(self.metadata.check_topic_room(topics, partitions).await?)
     }
 
-    /// The broker configs in force: stored ones override the static ones.
+    /// The broker configs in force: those stored for all brokers override the static ones.
     async fn broker_config(&self) -> Result<BrokerConfig, AdminError> {
         let stored = self.metadata.broker_configs(ConfigScope::Default).await?;
         if stored.is_empty() {
             return Ok(self.fixed.clone());
         }
-        Ok(self.fixed.with_stored(&stored))
+        Ok(self.fixed.with_stored(&stored, &Overrides::new()))
     }
 
     /// Fails where the cluster has no record, so that nothing is written for a cluster that does

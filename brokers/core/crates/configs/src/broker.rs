@@ -1,19 +1,23 @@
 //! Configs of brokers, which hold for all topics and clients of a cluster.
 //!
-//! A value may be set dynamically for the whole cluster, in which case it is in the metadata store,
-//! or statically at a broker's start, or nowhere. A single broker's configs cannot be altered,
-//! because any broker may become the leader of any partition.
+//! A value may be set dynamically for one broker or for all brokers of the cluster, in which case
+//! it is in the metadata store, or statically at a broker's start, or nowhere. What decides for how
+//! long records are kept can be set for all brokers only: they share the storage, any of them may
+//! become the leader of any partition, and what is stored is billed by one rule.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::alter::{ConfigChange, ConfigOperation, apply_changes};
-use super::broker_table::{BROKER_CONFIGS, BrokerDefinition};
+use super::broker_table::{BROKER_CONFIGS, BrokerDefinition, UpdateMode};
 use super::definition::{ConfigType, Definition, Value};
 use super::describe::{ConfigEntry, ConfigSource, ConfigSynonym, Layers, is_requested, source_of};
 use super::topic::{TopicConfig, check_compaction_lags};
 use super::topic_table::{TOPIC_CONFIGS, TopicDefaults, TopicDefinition};
 use super::{ConfigError, Overrides};
+
+/// The configs that give the default of a topic config and can be set for all brokers only.
+const CLUSTER_WIDE: [&str; 3] = ["log.cleanup.policy", "log.retention.bytes", "log.retention.ms"];
 
 /// Every broker config by name: those of the table, and the configs that give the default of a
 /// topic config. The latter have the type, default, bounds and documentation of the topic config.
@@ -24,10 +28,21 @@ static DEFINITIONS: LazyLock<BTreeMap<&'static str, BrokerDefinition>> = LazyLoc
         // Where a topic config has two names for brokers, the second one has the default.
         let default = topic.definition.default.filter(|_| topic.broker_names.len() == 1);
         let definition = Definition { name, default, ..topic.definition };
-        Some(BrokerDefinition { definition, dynamic: true })
+        let is_cluster_wide = CLUSTER_WIDE.contains(&name);
+        let mode = if is_cluster_wide { UpdateMode::ClusterWide } else { UpdateMode::PerBroker };
+        Some(BrokerDefinition { definition, mode })
     });
     own.chain(of_topics).map(|broker| (broker.definition.name, broker)).collect()
 });
+
+/// For which brokers a dynamic config is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerScope {
+    /// All brokers of the cluster.
+    AllBrokers,
+    /// One broker.
+    OneBroker,
+}
 
 /// The configs of a broker; those that are read here are typed fields. The others act by a setting
 /// of the broker that has another name for them, or are only reported.
@@ -65,40 +80,48 @@ impl BrokerConfig {
     /// # Errors
     /// [`ConfigError`] where a name is unknown or a value is not acceptable.
     pub fn new(fixed: Overrides) -> Result<Self, ConfigError> {
-        Self::of_layers(fixed, Overrides::new())
+        Self::of_layers(fixed, Overrides::new(), Overrides::new())
     }
 
-    /// The configs of the same broker with these dynamic ones, which the metadata store has and
-    /// which override static ones. A config that is no longer acceptable is logged and left out,
+    /// The configs of the same broker with these dynamic ones, which the metadata store has:
+    /// `shared` are those of all brokers, which override static ones, and `own` those of this
+    /// broker, which override both. A config that is no longer acceptable is logged and left out,
     /// because no broker may stop for that reason.
-    pub fn with_stored(&self, dynamic: &Overrides) -> Self {
-        let mut config = self
-            .with_dynamic(Overrides::new())
+    pub fn with_stored(&self, shared: &Overrides, own: &Overrides) -> Self {
+        let mut config = Self::new(self.layers.fixed.clone())
             .expect("static configs were accepted by themselves");
-        for (name, text) in dynamic {
-            let mut candidate = config.layers.dynamic.clone();
-            candidate.insert(name.clone(), text.clone());
-            match config.with_dynamic(candidate) {
-                Ok(next) => config = next,
-                Err(error) => tracing::error!(%error, "a stored broker config is ignored"),
+        let scopes = [(BrokerScope::AllBrokers, shared), (BrokerScope::OneBroker, own)];
+        for (scope, stored) in scopes {
+            for (name, text) in stored {
+                let mut candidate = config.stored(scope).clone();
+                candidate.insert(name.clone(), text.clone());
+                match config.with(scope, candidate) {
+                    Ok(next) => config = next,
+                    Err(error) => tracing::error!(%error, "a stored broker config is ignored"),
+                }
             }
         }
         config
     }
 
-    fn with_dynamic(&self, dynamic: Overrides) -> Result<Self, ConfigError> {
-        Self::of_layers(self.layers.fixed.clone(), dynamic)
+    fn with(&self, scope: BrokerScope, stored: Overrides) -> Result<Self, ConfigError> {
+        let Layers { fixed, shared, own, .. } = self.layers.clone();
+        match scope {
+            BrokerScope::AllBrokers => Self::of_layers(fixed, stored, own),
+            BrokerScope::OneBroker => Self::of_layers(fixed, shared, stored),
+        }
     }
 
-    fn of_layers(fixed: Overrides, dynamic: Overrides) -> Result<Self, ConfigError> {
-        for (name, text) in fixed.iter().chain(&dynamic) {
+    fn of_layers(fixed: Overrides, shared: Overrides, own: Overrides) -> Result<Self, ConfigError> {
+        for (name, text) in fixed.iter().chain(&shared).chain(&own) {
             definition_of(name)?.definition.parse(text)?;
         }
+        check_scope(BrokerScope::OneBroker, own.keys().map(String::as_str))?;
         let defaults = DEFINITIONS.values().map(|broker| broker.definition);
         let defaults = defaults
             .filter_map(|definition| Some((definition.name, definition.default?)))
             .collect();
-        let config = Self::resolve(Layers { dynamic, fixed, defaults });
+        let config = Self::resolve(Layers { own, shared, fixed, defaults });
         let session_timeout =
             |bound: &str| config.layers.integer(&format!("group.{bound}.session.timeout.ms"));
         if session_timeout("max") < session_timeout("min") {
@@ -111,9 +134,12 @@ impl BrokerConfig {
         Ok(config)
     }
 
-    /// The configs that are set dynamically for the cluster.
-    pub fn dynamic(&self) -> &Overrides {
-        &self.layers.dynamic
+    /// The configs that are set dynamically for all brokers, or for this one.
+    pub(super) fn stored(&self, scope: BrokerScope) -> &Overrides {
+        match scope {
+            BrokerScope::AllBrokers => &self.layers.shared,
+            BrokerScope::OneBroker => &self.layers.own,
+        }
     }
 
     fn resolve(layers: Layers) -> Self {
@@ -134,47 +160,49 @@ impl BrokerConfig {
         }
     }
 
-    /// The configs of a BROKER resource as DescribeConfigs reports them, sorted by name. With an
-    /// empty resource name these are the dynamic configs of the cluster; with this broker's
-    /// `node_id` as the name, all configs.
-    ///
-    /// # Errors
-    /// INVALID_REQUEST where the name is another broker's or no number.
+    /// All configs of the broker with this node id and zone, as DescribeConfigs reports them,
+    /// sorted by name. `keys` are the requested names; `None` stands for all.
     pub fn describe(
         &self,
-        resource_name: &str,
         node_id: i32,
+        zone: Option<String>,
         keys: Option<&[String]>,
-    ) -> Result<Vec<ConfigEntry>, ConfigError> {
-        let of_cluster = resource_name.is_empty();
-        if !of_cluster {
-            check_broker_id(resource_name, node_id)?;
-        }
+    ) -> Vec<ConfigEntry> {
         let mut layers = self.layers.clone();
         for name in ["broker.id", "node.id"] {
             layers.fixed.insert(name.to_owned(), node_id.to_string());
         }
-        let definitions = DEFINITIONS.values();
-        Ok(definitions
-            .filter(|broker| is_requested(keys, broker.definition.name))
-            .filter(|broker| !of_cluster || layers.dynamic.contains_key(broker.definition.name))
-            .map(|broker| describe_config(broker, &layers, of_cluster))
-            .collect())
+        // Of what is static, brokers of a cluster differ in these only.
+        layers.fixed.remove("broker.rack");
+        layers.fixed.extend(zone.map(|zone| ("broker.rack".to_owned(), zone)));
+        let requested = DEFINITIONS.values();
+        let requested = requested.filter(|broker| is_requested(keys, broker.definition.name));
+        requested.map(|broker| describe_config(broker, &layers, false)).collect()
     }
 
-    /// Applies an IncrementalAlterConfigs request for a BROKER resource and returns the new
-    /// dynamic configs of the cluster.
+    /// What is set dynamically for all brokers, as DescribeConfigs reports it for a BROKER resource
+    /// with an empty name, sorted by name.
+    pub fn describe_shared(&self, keys: Option<&[String]>) -> Vec<ConfigEntry> {
+        let layers = Layers { own: Overrides::new(), ..self.layers.clone() };
+        let set = DEFINITIONS.values().filter(|broker| {
+            let name = broker.definition.name;
+            is_requested(keys, name) && layers.shared.contains_key(name)
+        });
+        set.map(|broker| describe_config(broker, &layers, true)).collect()
+    }
+
+    /// Applies an IncrementalAlterConfigs request for a BROKER resource, and returns the new
+    /// dynamic configs of that scope.
     ///
     /// # Errors
-    /// INVALID_REQUEST for a config that is unknown or cannot be altered while brokers run, for a
-    /// value that is not acceptable (both are Kafka's codes), and for a single broker.
+    /// INVALID_REQUEST for a config that is unknown or cannot be altered while brokers run, or not
+    /// for one broker, and for a value that is not acceptable (these are Kafka's codes).
     pub fn alter(
         &self,
-        resource_name: &str,
+        scope: BrokerScope,
         changes: &[ConfigChange],
     ) -> Result<Overrides, ConfigError> {
-        check_is_cluster(resource_name)?;
-        let result = apply_changes(self.dynamic(), changes, |change| {
+        let result = apply_changes(self.stored(scope), changes, |change| {
             let definition = definition_of(&change.name)?.definition;
             if definition.config_type == ConfigType::List {
                 return Ok(definition.default.unwrap_or_default());
@@ -186,40 +214,57 @@ impl BrokerConfig {
             )))
         })?;
         let altered = changes.iter().filter(|change| change.operation != ConfigOperation::Delete);
-        Self::check_dynamic(altered.map(|change| change.name.as_str()))?;
-        self.with_dynamic(result.clone()).map_err(ConfigError::into_request)?;
+        check_scope(scope, altered.map(|change| change.name.as_str()))?;
+        self.with(scope, result.clone()).map_err(ConfigError::into_request)?;
         Ok(result)
     }
 
-    /// Applies a legacy AlterConfigs request, which replaces all dynamic configs of the cluster,
-    /// and returns the new ones.
+    /// Applies a legacy AlterConfigs request, which replaces all dynamic configs of the scope, and
+    /// returns the new ones.
     ///
     /// # Errors
     /// Those of [`BrokerConfig::alter`].
     pub fn replace(
         &self,
-        resource_name: &str,
+        scope: BrokerScope,
         configs: Vec<(String, Option<String>)>,
     ) -> Result<Overrides, ConfigError> {
         let changes: Vec<ConfigChange> =
             configs.into_iter().map(|(name, value)| ConfigChange::set(name, value)).collect();
-        self.with_dynamic(Overrides::new())?.alter(resource_name, &changes)
+        self.with(scope, Overrides::new())?.alter(scope, &changes)
     }
+}
 
-    fn check_dynamic<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), ConfigError> {
-        let mut refused = Vec::new();
-        for name in names {
-            if !definition_of(name).map_err(ConfigError::into_request)?.dynamic {
-                refused.push(name);
-            }
+/// Checks that the configs may be altered for these brokers.
+fn check_scope<'a>(
+    scope: BrokerScope,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), ConfigError> {
+    let (mut read_only, mut cluster_wide) = (Vec::new(), Vec::new());
+    for name in names {
+        match (definition_of(name).map_err(ConfigError::into_request)?.mode, scope) {
+            (UpdateMode::ReadOnly, _) => read_only.push(name),
+            (UpdateMode::ClusterWide, BrokerScope::OneBroker) => cluster_wide.push(name),
+            _ => {}
         }
-        if refused.is_empty() {
-            return Ok(());
-        }
-        refused.sort_unstable();
-        let names = refused.join(", ");
-        Err(ConfigError::request(format!("Cannot update these configs dynamically: Set({names})")))
     }
+    read_only.sort_unstable();
+    cluster_wide.sort_unstable();
+    if !read_only.is_empty() {
+        let names = read_only.join(", ");
+        return Err(ConfigError::request(format!(
+            "Cannot update these configs dynamically: Set({names})"
+        )));
+    }
+    if !cluster_wide.is_empty() {
+        let names = cluster_wide.join(", ");
+        return Err(ConfigError::request(format!(
+            "Cannot update these configs for one broker: Set({names}). They say for how long \
+             records are kept on the storage that all brokers share: set them for the cluster (an \
+             empty broker name)"
+        )));
+    }
+    Ok(())
 }
 
 impl TopicDefaults for BrokerConfig {
@@ -268,28 +313,6 @@ fn definition_of(name: &str) -> Result<&'static BrokerDefinition, ConfigError> {
         .ok_or_else(|| ConfigError::config(format!("Unknown broker config name: {name}")))
 }
 
-fn check_broker_id(resource_name: &str, node_id: i32) -> Result<(), ConfigError> {
-    let id = resource_name.parse::<i32>().map_err(|_| {
-        ConfigError::request(format!("Broker id must be an integer, but it is: {resource_name}"))
-    })?;
-    if id == node_id {
-        return Ok(());
-    }
-    Err(ConfigError::request(format!(
-        "Unexpected broker id, expected {node_id} or empty string, but received {resource_name}"
-    )))
-}
-
-fn check_is_cluster(resource_name: &str) -> Result<(), ConfigError> {
-    if resource_name.is_empty() {
-        return Ok(());
-    }
-    Err(ConfigError::request(
-        "Configs of a single broker cannot be altered, since any broker may serve any partition: \
-         alter those of the cluster (an empty broker name)",
-    ))
-}
-
 /// The names under which a broker config may be set, the one that wins first (Kafka's
 /// `brokerConfigSynonyms`).
 fn names_of(name: &'static str) -> Vec<&'static str> {
@@ -305,10 +328,10 @@ fn names_of(name: &'static str) -> Vec<&'static str> {
     )
 }
 
-fn describe_config(broker: &BrokerDefinition, layers: &Layers, of_cluster: bool) -> ConfigEntry {
+fn describe_config(broker: &BrokerDefinition, layers: &Layers, is_shared: bool) -> ConfigEntry {
     let definition = broker.definition;
     let mut synonyms = layers.synonyms(definition.name, &names_of(definition.name));
-    if of_cluster {
+    if is_shared {
         synonyms.retain(|synonym| synonym.source == ConfigSource::DynamicDefaultBrokerConfig);
     }
     let value = layers.effective(definition.name).map(|text| {
@@ -318,7 +341,7 @@ fn describe_config(broker: &BrokerDefinition, layers: &Layers, of_cluster: bool)
         name: definition.name,
         value,
         source: source_of(&synonyms),
-        read_only: !broker.dynamic,
+        read_only: broker.mode == UpdateMode::ReadOnly,
         config_type: definition.config_type,
         synonyms,
         documentation: definition.full_documentation(),

@@ -7,8 +7,18 @@ use super::definition::{ConfigType, Definition, Effect, Rule};
 #[derive(Clone, Copy)]
 pub(super) struct BrokerDefinition {
     pub(super) definition: Definition,
-    /// Whether it may be altered while brokers run.
-    pub(super) dynamic: bool,
+    pub(super) mode: UpdateMode,
+}
+
+/// Whether a broker config may be altered while brokers run; Kafka's documentation calls it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UpdateMode {
+    /// Only at a broker's start.
+    ReadOnly,
+    /// For all brokers of the cluster together.
+    ClusterWide,
+    /// For all brokers, and for one alone.
+    PerBroker,
 }
 
 const fn fixed(
@@ -21,7 +31,7 @@ const fn fixed(
 ) -> BrokerDefinition {
     let default = Some(default);
     let definition = Definition { name, config_type, default, rule, effect, documentation };
-    BrokerDefinition { definition, dynamic: false }
+    BrokerDefinition { definition, mode: UpdateMode::ReadOnly }
 }
 
 /// A config without a default.
@@ -34,16 +44,17 @@ const fn unset(
 ) -> BrokerDefinition {
     let default = None;
     let definition = Definition { name, config_type, default, rule, effect, documentation };
-    BrokerDefinition { definition, dynamic: false }
+    BrokerDefinition { definition, mode: UpdateMode::ReadOnly }
 }
 
-const fn dynamic(definition: BrokerDefinition) -> BrokerDefinition {
-    BrokerDefinition { dynamic: true, ..definition }
+const fn altered(mode: UpdateMode, definition: BrokerDefinition) -> BrokerDefinition {
+    BrokerDefinition { mode, ..definition }
 }
 
 use ConfigType::{Boolean, Int, List, Long, Short, String};
 use Effect::{Acts, Reported};
 use Rule::{Any, AtLeast};
+use UpdateMode::{ClusterWide, PerBroker};
 
 #[rustfmt::skip]
 pub(super) static BROKER_CONFIGS: [BrokerDefinition; 43] = [
@@ -59,7 +70,7 @@ pub(super) static BROKER_CONFIGS: [BrokerDefinition; 43] = [
         "Replication factor of topics that are created without one."),
     fixed("delete.topic.enable", Boolean, "true", Any, Acts,
         "Whether topics may be deleted."),
-    dynamic(fixed("delete.topic.restorable.ms", Long, "604800000", AtLeast(0), Acts,
+    altered(ClusterWide, fixed("delete.topic.restorable.ms", Long, "604800000", AtLeast(0), Acts,
         "Milliseconds for which a deleted topic can be restored; 0 lets its records go at once.")),
     fixed("fetch.max.bytes", Int, "57671680", AtLeast(1024), Acts,
         "Most bytes that one fetch returns, whatever the client asks for."),
@@ -117,7 +128,7 @@ pub(super) static BROKER_CONFIGS: [BrokerDefinition; 43] = [
         "Replication factor that `__consumer_offsets` reports."),
     fixed("offsets.topic.segment.bytes", Int, "104857600", AtLeast(1), Reported,
         "Size at which `__consumer_offsets` starts a new segment."),
-    dynamic(fixed("producer.id.expiration.ms", Int, "86400000", AtLeast(1), Acts,
+    altered(PerBroker, fixed("producer.id.expiration.ms", Int, "86400000", AtLeast(1), Acts,
         "Milliseconds after which a partition forgets an idempotent producer that is silent.")),
     fixed("socket.request.max.bytes", Int, "104857600", AtLeast(1), Acts,
         "Largest request that is read, in bytes."),

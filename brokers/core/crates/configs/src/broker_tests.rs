@@ -1,5 +1,6 @@
 //! Broker configs: what resolves, what tools see, what may be altered.
 
+use super::BrokerScope::{AllBrokers, OneBroker};
 use super::*;
 use crate::ConfigErrorKind::{InvalidConfig, InvalidRequest};
 
@@ -8,13 +9,14 @@ fn set(pairs: &[(&str, &str)]) -> Overrides {
 }
 
 fn broker(fixed: &[(&str, &str)], dynamic: &[(&str, &str)]) -> BrokerConfig {
-    let config = BrokerConfig::new(set(fixed)).unwrap().with_stored(&set(dynamic));
-    assert_eq!(*config.dynamic(), set(dynamic), "all of them are acceptable");
+    let config = BrokerConfig::new(set(fixed)).unwrap();
+    let config = config.with_stored(&set(dynamic), &Overrides::new());
+    assert_eq!(*config.stored(AllBrokers), set(dynamic), "all of them are acceptable");
     config
 }
 
 fn entry(config: &BrokerConfig, name: &str) -> ConfigEntry {
-    let mut entries = config.describe("3", 3, Some(&[name.to_owned()])).unwrap();
+    let mut entries = config.describe(3, None, Some(&[name.to_owned()]));
     assert_eq!(entries.len(), 1, "{name}");
     entries.remove(0)
 }
@@ -55,7 +57,7 @@ fn the_tables_agree() {
         for name in topic.broker_names {
             let broker = definition_of(name.name).unwrap();
             let is_first = std::ptr::eq(name, &raw const topic.broker_names[0]);
-            assert_eq!(broker.dynamic, is_first, "{}", name.name);
+            assert_eq!(broker.mode != UpdateMode::ReadOnly, is_first, "{}", name.name);
         }
         let with_default = topic
             .broker_names
@@ -95,7 +97,7 @@ fn static_values_are_checked() {
 #[test]
 fn a_broker_describes_everything_with_its_source() {
     let config = broker(&[("num.partitions", "6")], &[("message.max.bytes", "2000000")]);
-    let entries = config.describe("3", 3, None).unwrap();
+    let entries = config.describe(3, None, None);
     assert_eq!(entries.len(), DEFINITIONS.len());
     assert!(entries.is_sorted_by_key(|entry| entry.name));
     let described = |name: &str| {
@@ -133,22 +135,67 @@ fn synonyms_are_kafkas() {
 #[test]
 fn the_cluster_describes_what_is_set_for_it() {
     let config = broker(&[("num.partitions", "6")], &[("log.segment.bytes", "2097152")]);
-    let entries = config.describe("", 3, None).unwrap();
+    let entries = config.describe_shared(None);
     assert_eq!(entries.len(), 1);
     assert_eq!((entries[0].name, entries[0].synonyms.len()), ("log.segment.bytes", 1));
-    assert!(BrokerConfig::default().describe("", 3, None).unwrap().is_empty());
+    assert!(BrokerConfig::default().describe_shared(None).is_empty());
 }
 
 #[test]
-fn other_brokers_are_not_described() {
+fn what_a_broker_has_of_its_own_wins_over_what_all_have() {
+    let size = "message.max.bytes";
+    let config = broker(&[(size, "1000")], &[(size, "2000"), ("log.segment.bytes", "2097152")]);
+    let shared = config.stored(AllBrokers).clone();
+    let config = config.with_stored(&shared, &set(&[(size, "3000")]));
+    let described = entry(&config, size);
+    assert_eq!(described.source, ConfigSource::DynamicBrokerConfig);
+    let synonyms: Vec<_> =
+        described.synonyms.iter().map(|one| (one.value.as_str(), one.source as i8)).collect();
+    assert_eq!(synonyms, [("3000", 2), ("2000", 3), ("1000", 4), ("1048588", 5)]);
+    assert_eq!(TopicConfig::resolve(&Overrides::new(), &config).max_message_bytes, 3000);
+    let of_all = config.describe_shared(None);
+    let shown: Vec<_> = of_all.iter().map(|one| (one.name, one.value.as_deref())).collect();
+    assert_eq!(shown, [("log.segment.bytes", Some("2097152")), (size, Some("2000"))]);
+    // A change for one broker keeps to what is set for it, and one for all to what is set for all.
+    let changed = config.alter(OneBroker, &[assign("compression.type", "lz4")]);
+    assert_eq!(changed, Ok(set(&[("compression.type", "lz4"), (size, "3000")])));
+    assert_eq!(config.replace(OneBroker, Vec::new()), Ok(Overrides::new()));
+    assert_eq!(config.replace(AllBrokers, Vec::new()), Ok(Overrides::new()));
+    let removal = ConfigChange { operation: ConfigOperation::Delete, ..assign(size, "") };
+    assert_eq!(config.alter(OneBroker, &[removal]), Ok(Overrides::new()));
+}
+
+#[test]
+fn for_how_long_records_are_kept_is_the_same_on_all_brokers() {
     let config = BrokerConfig::default();
-    for (name, message) in [
-        ("4", "Unexpected broker id, expected 3 or empty string, but received 4"),
-        ("x", "Broker id must be an integer, but it is: x"),
-    ] {
-        let error = config.describe(name, 3, None).unwrap_err();
-        assert_eq!((error.kind, error.message), (InvalidRequest, message.into()));
-    }
+    let names = [
+        ("delete.topic.restorable.ms", "0"),
+        ("log.cleanup.policy", "compact"),
+        ("log.retention.bytes", "1"),
+        ("log.retention.ms", "-1"),
+    ];
+    let changes = names.map(|(name, value)| assign(name, value));
+    assert!(config.alter(AllBrokers, &changes).is_ok());
+    let error = config.alter(OneBroker, &changes).unwrap_err();
+    assert_eq!(error.kind, InvalidRequest);
+    let expected = "Cannot update these configs for one broker: Set(delete.topic.restorable.ms, \
+        log.cleanup.policy, log.retention.bytes, log.retention.ms)";
+    assert!(error.message.starts_with(expected), "{}", error.message);
+    let own = [("log.retention.ms", "1"), ("message.max.bytes", "7")];
+    let config = config.with_stored(&Overrides::new(), &set(&own));
+    assert_eq!(*config.stored(OneBroker), set(&own[1..]), "also where it was stored");
+}
+
+#[test]
+fn a_broker_is_described_with_its_own_number_and_zone() {
+    let config = broker(&[("node.id", "3"), ("broker.rack", "a")], &[]);
+    let keys = ["broker.rack".to_owned(), "node.id".to_owned()];
+    let values = |zone: Option<&str>| {
+        let entries = config.describe(4, zone.map(str::to_owned), Some(&keys));
+        entries.into_iter().map(|entry| entry.value).collect::<Vec<_>>()
+    };
+    assert_eq!(values(Some("b")), [Some("b".to_owned()), Some("4".to_owned())]);
+    assert_eq!(values(None), [None, Some("4".to_owned())]);
 }
 
 #[test]
@@ -167,24 +214,26 @@ fn dynamic_configs_can_be_altered_for_the_cluster() {
             value: None,
         },
     ];
-    let dynamic = config.alter("", &changes).unwrap();
+    let dynamic = config.alter(AllBrokers, &changes).unwrap();
     let expected = set(&[("log.cleanup.policy", "delete,compact"), ("message.max.bytes", "5000")]);
     assert_eq!(dynamic, expected);
-    let resolved = TopicConfig::resolve(&Overrides::new(), &config.with_stored(&dynamic));
+    let resolved =
+        TopicConfig::resolve(&Overrides::new(), &config.with_stored(&dynamic, &Overrides::new()));
     assert_eq!((resolved.max_message_bytes, resolved.cleanup.compact), (5000, true));
-    let replaced = config.replace("", vec![("log.segment.bytes".into(), Some("1048576".into()))]);
+    let replaced =
+        config.replace(AllBrokers, vec![("log.segment.bytes".into(), Some("1048576".into()))]);
     assert_eq!(replaced, Ok(set(&[("log.segment.bytes", "1048576")])));
 }
 
 #[test]
 fn what_cannot_be_altered_is_refused_in_kafkas_words() {
     let config = BrokerConfig::default();
-    let refused = |name: &str, changes: &[ConfigChange]| {
-        let error = config.alter(name, changes).unwrap_err();
+    let refused = |changes: &[ConfigChange]| {
+        let error = config.alter(AllBrokers, changes).unwrap_err();
         (error.kind, error.message)
     };
     assert_eq!(
-        refused("", &[assign("num.partitions", "2"), assign("auto.create.topics.enable", "true")]),
+        refused(&[assign("num.partitions", "2"), assign("auto.create.topics.enable", "true")]),
         (
             InvalidRequest,
             "Cannot update these configs dynamically: Set(auto.create.topics.enable, \
@@ -193,7 +242,7 @@ fn what_cannot_be_altered_is_refused_in_kafkas_words() {
         )
     );
     assert_eq!(
-        refused("", &[assign("log.segment.bytes", "1")]),
+        refused(&[assign("log.segment.bytes", "1")]),
         (
             InvalidRequest,
             "Invalid value 1 for configuration log.segment.bytes: Value must be at least 1048576"
@@ -201,7 +250,7 @@ fn what_cannot_be_altered_is_refused_in_kafkas_words() {
         )
     );
     assert_eq!(
-        refused("", &[assign("x", "1")]),
+        refused(&[assign("x", "1")]),
         (InvalidRequest, "Unknown broker config name: x".into())
     );
     let append = ConfigChange {
@@ -210,15 +259,12 @@ fn what_cannot_be_altered_is_refused_in_kafkas_words() {
         value: Some("1".into()),
     };
     assert_eq!(
-        refused("", &[append]),
+        refused(&[append]),
         (
             InvalidConfig,
             "Config value append is not allowed for config key: message.max.bytes".into()
         )
     );
-    let (kind, message) = refused("3", &[assign("message.max.bytes", "5000")]);
-    assert_eq!(kind, InvalidRequest);
-    assert!(message.starts_with("Configs of a single broker cannot be altered"), "{message}");
 }
 
 #[test]
@@ -231,9 +277,9 @@ fn stored_values_that_are_no_longer_acceptable_are_left_out() {
         ("message.max.bytes", "many"),
         ("removed.later", "1"),
     ]);
-    let config = config.with_stored(&stored);
+    let config = config.with_stored(&stored, &Overrides::new());
     let expected =
         set(&[("log.cleaner.max.compaction.lag.ms", "5"), ("log.segment.bytes", "2097152")]);
-    assert_eq!(*config.dynamic(), expected);
+    assert_eq!(*config.stored(AllBrokers), expected);
     assert_eq!(config.num_partitions, 6, "static values stay");
 }

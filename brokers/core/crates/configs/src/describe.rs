@@ -10,6 +10,8 @@ use super::{ConfigType, Overrides};
 pub enum ConfigSource {
     /// Set for the topic.
     DynamicTopicConfig = 1,
+    /// Set for one broker.
+    DynamicBrokerConfig = 2,
     /// Set for all brokers of the cluster.
     DynamicDefaultBrokerConfig = 3,
     /// Set statically at the broker's start.
@@ -23,6 +25,7 @@ impl ConfigSource {
     pub fn name(self) -> &'static str {
         match self {
             Self::DynamicTopicConfig => "DYNAMIC_TOPIC_CONFIG",
+            Self::DynamicBrokerConfig => "DYNAMIC_BROKER_CONFIG",
             Self::DynamicDefaultBrokerConfig => "DYNAMIC_DEFAULT_BROKER_CONFIG",
             Self::StaticBrokerConfig => "STATIC_BROKER_CONFIG",
             Self::DefaultConfig => "DEFAULT_CONFIG",
@@ -71,22 +74,29 @@ impl ConfigEntry {
 /// The configs that are set for a broker, by the place where they are set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
-    pub(super) dynamic: Overrides,
+    /// Those of this broker alone.
+    pub(super) own: Overrides,
+    /// Those of all brokers of the cluster.
+    pub(super) shared: Overrides,
     pub(super) fixed: Overrides,
     pub(super) defaults: BTreeMap<&'static str, &'static str>,
 }
 
 impl Layers {
+    /// The places where a broker's configs are set, the one that wins first.
+    const ORDER: [ConfigSource; 4] = [
+        ConfigSource::DynamicBrokerConfig,
+        ConfigSource::DynamicDefaultBrokerConfig,
+        ConfigSource::StaticBrokerConfig,
+        ConfigSource::DefaultConfig,
+    ];
+
     /// The values that are set under any of these names, the one in force first. As in Kafka,
     /// entries before the first one with the requested name are dropped: with only
     /// `log.retention.hours` set, `log.retention.ms` has no synonyms.
     pub(super) fn synonyms(&self, name: &str, names: &[&str]) -> Vec<ConfigSynonym> {
         let mut layered = Vec::new();
-        for source in [
-            ConfigSource::DynamicDefaultBrokerConfig,
-            ConfigSource::StaticBrokerConfig,
-            ConfigSource::DefaultConfig,
-        ] {
+        for source in Self::ORDER {
             for name in names {
                 if let Some(value) = self.get(source, name) {
                     let (name, value) = ((*name).to_owned(), value.to_owned());
@@ -99,14 +109,13 @@ impl Layers {
 
     /// The text in force for a name.
     pub(super) fn effective(&self, name: &str) -> Option<&str> {
-        self.get(ConfigSource::DynamicDefaultBrokerConfig, name)
-            .or_else(|| self.get(ConfigSource::StaticBrokerConfig, name))
-            .or_else(|| self.get(ConfigSource::DefaultConfig, name))
+        Self::ORDER.into_iter().find_map(|source| self.get(source, name))
     }
 
     fn get(&self, source: ConfigSource, name: &str) -> Option<&str> {
         match source {
-            ConfigSource::DynamicDefaultBrokerConfig => self.dynamic.get(name).map(String::as_str),
+            ConfigSource::DynamicBrokerConfig => self.own.get(name).map(String::as_str),
+            ConfigSource::DynamicDefaultBrokerConfig => self.shared.get(name).map(String::as_str),
             ConfigSource::StaticBrokerConfig => self.fixed.get(name).map(String::as_str),
             ConfigSource::DefaultConfig => self.defaults.get(name).copied(),
             ConfigSource::DynamicTopicConfig => None,

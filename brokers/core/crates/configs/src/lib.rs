@@ -16,7 +16,7 @@ pub mod topic;
 mod topic_table;
 
 pub use alter::{ConfigChange, ConfigOperation, ConfigResourceType};
-pub use broker::BrokerConfig;
+pub use broker::{BrokerConfig, BrokerScope};
 pub use definition::{ConfigType, Effect};
 pub use describe::{ConfigEntry, ConfigSource, ConfigSynonym};
 pub use error::{ConfigError, ConfigErrorKind};

@@ -1,15 +1,16 @@
 //! Topic configs: the whole list, what resolves, what tools see, what is refused.
 
 use super::*;
-use crate::{BrokerConfig, ConfigErrorKind, ConfigOperation};
+use crate::{BrokerConfig, BrokerScope, ConfigErrorKind, ConfigOperation};
 
 fn set(pairs: &[(&str, &str)]) -> Overrides {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
 
 fn broker(fixed: &[(&str, &str)], dynamic: &[(&str, &str)]) -> BrokerConfig {
-    let config = BrokerConfig::new(set(fixed)).unwrap().with_stored(&set(dynamic));
-    assert_eq!(*config.dynamic(), set(dynamic), "all of them are acceptable");
+    let config = BrokerConfig::new(set(fixed)).unwrap();
+    let config = config.with_stored(&set(dynamic), &Overrides::new());
+    assert_eq!(*config.stored(BrokerScope::AllBrokers), set(dynamic), "all are acceptable");
     config
 }
 

@@ -51,7 +51,7 @@ impl<'a> PartitionOpener<'a> {
         settings: &'a EngineSettings,
         sources: &'a Arc<Sources>,
     ) -> Self {
-        let configs = BrokerConfigs::new(Arc::clone(view), settings.configs.clone());
+        let configs = BrokerConfigs::new(Arc::clone(view), settings.configs.clone(), settings.slot);
         let expiration_ms = i64::from(configs.current().producer_id_expiration_ms);
         let now_ms = environment.clock.now_ms();
         Self {

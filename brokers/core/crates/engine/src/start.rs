@@ -422,7 +422,8 @@ impl TakenOver {
 
     /// What jobs and others ask about topics.
     fn viewed_topics(&self, settings: &EngineSettings) -> Arc<ViewedTopics> {
-        let configs = BrokerConfigs::new(Arc::clone(&self.view), settings.configs.clone());
+        let configs =
+            BrokerConfigs::new(Arc::clone(&self.view), settings.configs.clone(), settings.slot);
         Arc::new(ViewedTopics { view: Arc::clone(&self.view), configs })
     }
 

@@ -102,7 +102,11 @@ impl Broker {
             quotas: Arc::new(QuotaManager::new(Arc::clone(&engine.view))),
             payers: Payers::default(),
             acls: Derived::default(),
-            configs: BrokerConfigs::new(Arc::clone(&engine.view), settings.configs.clone()),
+            configs: BrokerConfigs::new(
+                Arc::clone(&engine.view),
+                settings.configs.clone(),
+                engine.settings.slot,
+            ),
             topic_configs: Mutex::default(),
             engine,
             settings,
@@ -126,9 +130,14 @@ impl Broker {
         Some(self.acls.get(&acls, || AclIndex::new(settings.clone(), acls.iter().cloned())))
     }
 
-    /// The broker configs in force.
+    /// The configs of this broker in force.
     pub fn config(&self) -> Arc<BrokerConfig> {
         self.configs.current()
+    }
+
+    /// The configs in force of the broker in another slot.
+    pub(crate) fn config_of(&self, slot: u32) -> BrokerConfig {
+        self.configs.of_slot(slot)
     }
 
     /// The topic's configs in force. They are resolved again only where the topic or the broker

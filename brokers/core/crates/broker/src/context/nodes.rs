@@ -12,6 +12,16 @@ use kafka_protocol::messages::BrokerId;
 /// partition have node ids of their own.
 const NODES_MIN: u32 = 3;
 
+/// A node of the cluster that a request names.
+pub(crate) struct NamedNode {
+    /// Its node id.
+    pub(crate) node_id: i32,
+    /// The same number, as the metadata store has it.
+    pub(crate) slot: u32,
+    /// Its zone; `None` where that is not known.
+    pub(crate) zone: Option<String>,
+}
+
 /// The node ids of a cluster, in their order.
 pub(crate) struct Replicas(Vec<i32>);
 
@@ -71,6 +81,19 @@ impl RequestContext {
             return Some(self.endpoint());
         }
         self.nodes().into_iter().find(|node| node.node_id == node_id)
+    }
+
+    /// The node that a resource of type BROKER names, with its zone where it lives; `None` where
+    /// the cluster has no such broker, awake or asleep.
+    pub(crate) fn named_node(&self, node_id: i32) -> Option<NamedNode> {
+        let slot = u32::try_from(node_id).ok()?;
+        let node = self.node(node_id);
+        let scale = self.broker().engine.view.snapshot().scale();
+        (node.is_some() || slot < scale).then(|| NamedNode {
+            node_id,
+            slot,
+            zone: node.and_then(|node| node.rack),
+        })
     }
 
     /// The brokers that an answer names as leaders, so that clients can go there.

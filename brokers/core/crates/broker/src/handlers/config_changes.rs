@@ -9,7 +9,7 @@ use super::topics::is_internal;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
 use freshet_configs::topic::{alter_topic, replace_topic};
-use freshet_configs::{ConfigChange, ConfigResourceType, Overrides, TopicConfig};
+use freshet_configs::{BrokerScope, ConfigChange, ConfigResourceType, Overrides, TopicConfig};
 use freshet_metadata::ClusterError;
 use freshet_metadata::cluster::ConfigChanges;
 use freshet_metadata::names::check_topic_name;
@@ -128,21 +128,51 @@ async fn alter_brokers(
 ) -> Result<(), ApiError> {
     let broker = context.broker();
     let metadata = if validate_only { context.metadata() } else { context.admit(1).await? };
-    let scope = ConfigScope::Default;
-    let stored = metadata.broker_configs(scope).await;
-    let stored = stored.map_err(|error| broker.metadata_error(&error))?;
-    let config = broker.settings.configs.with_stored(&stored);
+    let (scope, brokers) = scope_of(context, name)?;
+    let stored = async |scope| {
+        let stored = metadata.broker_configs(scope).await;
+        stored.map_err(|error| broker.metadata_error(&error))
+    };
+    let shared = stored(ConfigScope::Default).await?;
+    let own = match brokers {
+        BrokerScope::AllBrokers => Overrides::new(),
+        BrokerScope::OneBroker => stored(scope).await?,
+    };
+    let config = broker.settings.configs.with_stored(&shared, &own);
     let after = match alteration {
-        Alteration::Replace(configs) => config.replace(name, configs)?,
-        Alteration::Change(changes) => config.alter(name, &changes)?,
+        Alteration::Replace(configs) => config.replace(brokers, configs)?,
+        Alteration::Change(changes) => config.alter(brokers, &changes)?,
     };
     if validate_only {
         return Ok(());
     }
-    let changes = difference(&stored, &after);
+    let before = if brokers == BrokerScope::AllBrokers { &shared } else { &own };
+    let changes = difference(before, &after);
     let set = metadata.set_broker_configs(broker.engine.fence(), scope, &changes).await;
     let revision = set.map_err(|error| broker.metadata_error(&error))?;
     broker.await_revision(revision).await
+}
+
+/// The brokers for which the configs of a BROKER resource with this name are: an empty name stands
+/// for all of them. Any broker may be asked for another one's, since all write to one store.
+fn scope_of(context: &RequestContext, name: &str) -> Result<(ConfigScope, BrokerScope), ApiError> {
+    if name.is_empty() {
+        return Ok((ConfigScope::Default, BrokerScope::AllBrokers));
+    }
+    let node_id = parse_node_id(name)?;
+    let node = context.named_node(node_id).ok_or_else(|| {
+        let message = format!("No node with id {node_id} found.");
+        ApiError::new(ResponseError::BrokerIdNotRegistered, message)
+    })?;
+    Ok((ConfigScope::Slot(node.slot), BrokerScope::OneBroker))
+}
+
+/// Parses the name of a BROKER resource that is not empty.
+pub(super) fn parse_node_id(name: &str) -> Result<i32, ApiError> {
+    name.parse().map_err(|_| {
+        let message = format!("Broker id must be an integer, but it is: {name}");
+        ApiError::new(ResponseError::InvalidRequest, message)
+    })
 }
 
 /// The changes that lead from one set of overrides to another.

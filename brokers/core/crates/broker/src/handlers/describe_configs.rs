@@ -8,6 +8,7 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::config_changes::parse_node_id;
 use super::errors::ApiError;
 use crate::context::RequestContext;
 use freshet_access::types::Operation;
@@ -70,8 +71,19 @@ fn describe_resource(
             if !context.may_cluster(Operation::DescribeConfigs) {
                 return Err(ResponseError::ClusterAuthorizationFailed.into());
             }
-            let node_id = broker.engine.node_id;
-            Ok(broker.config().describe(name, node_id, keys.as_deref())?)
+            if name.is_empty() {
+                return Ok(broker.config().describe_shared(keys.as_deref()));
+            }
+            let node_id = parse_node_id(name)?;
+            let node = context.named_node(node_id).ok_or_else(|| {
+                let own = broker.engine.node_id;
+                let message = format!(
+                    "Unexpected broker id, expected {own} or empty string, but received {name}"
+                );
+                ApiError::new(ResponseError::InvalidRequest, message)
+            })?;
+            let config = broker.config_of(node.slot);
+            Ok(config.describe(node.node_id, node.zone, keys.as_deref()))
         }
     }
 }

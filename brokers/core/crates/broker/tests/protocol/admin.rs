@@ -416,6 +416,79 @@ async fn the_clusters_configs_reach_topics() {
     assert_eq!(config(&mut client, TOPIC, "t", "retention.ms").await, ("5000".into(), 3));
 }
 
+/// Alters one config, and returns the code of the answer.
+async fn alter(client: &mut Client, name: &str, config: &str, value: &str) -> i16 {
+    let request = increment(BROKER, name, &[(config, 0, value)]);
+    client.call(1, request).await.responses[0].error_code
+}
+
+#[tokio::test]
+async fn a_broker_has_configs_of_its_own_whichever_broker_is_asked() {
+    const SIZE: &str = "message.max.bytes";
+    let broker = TestBroker::with_other().await;
+    let mut client = broker.client();
+    client.create_topic("t", 1, &[]).await;
+    for (name, value) in [("", "5000"), ("1", "300"), ("0", "200")] {
+        assert_eq!(alter(&mut client, name, SIZE, value).await, 0);
+    }
+    let notes = broker.engine.metadata.changes(0, 10).await.unwrap().into_iter();
+    let notes = notes.filter(|note| note.action == "broker_configs.update");
+    let noted: Vec<_> = notes.map(|note| note.target).collect();
+    assert_eq!(noted, ["", "1", "0"]);
+    // What is set for one broker acts on that one.
+    assert_eq!(config(&mut client, TOPIC, "t", "max.message.bytes").await, ("200".into(), 2));
+    let large = client.produce("t", 0, batch(&[&"x".repeat(250)])).await;
+    assert_eq!(large.0, ResponseError::MessageTooLarge.code());
+    // Each is described, with what it overrides; all together have what is set for all.
+    let asked = describe(BROKER, "1", &[SIZE, "node.id"]).with_include_synonyms(true);
+    let other = client.call(4, asked).await.results.remove(0);
+    let synonyms: Vec<_> = other.configs[0]
+        .synonyms
+        .iter()
+        .map(|one| (one.value.as_deref().unwrap_or_default(), one.source))
+        .collect();
+    assert_eq!(synonyms, [("300", 2), ("5000", 3), ("1048588", 5)]);
+    assert_eq!(other.configs[1].value.as_deref(), Some("1"));
+    assert_eq!(config(&mut client, BROKER, "0", SIZE).await, ("200".into(), 2));
+    assert_eq!(config(&mut client, BROKER, "", SIZE).await, ("5000".into(), 3));
+    // Without its own value, a broker has that of all, also where it is replaced the old way.
+    let removal = increment(BROKER, "0", &[(SIZE, 1, "")]);
+    assert_eq!(client.call(1, removal).await.responses[0].error_code, 0);
+    assert_eq!(config(&mut client, BROKER, "0", SIZE).await, ("5000".into(), 3));
+    let resource = alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(BROKER)
+        .with_resource_name(text("1"));
+    let request = AlterConfigsRequest::default().with_resources(vec![resource]);
+    assert_eq!(client.call(2, request).await.responses[0].error_code, 0);
+    assert_eq!(config(&mut client, BROKER, "1", SIZE).await, ("5000".into(), 3));
+    assert_eq!(config(&mut client, TOPIC, "t", "max.message.bytes").await, ("5000".into(), 3));
+}
+
+#[tokio::test]
+async fn only_brokers_of_the_cluster_have_configs_and_not_for_how_long_records_are_kept() {
+    use ResponseError as E;
+    let broker = TestBroker::with_other().await;
+    let mut client = broker.client();
+    let cases = [
+        ("2", "message.max.bytes", "1000", E::BrokerIdNotRegistered),
+        ("-1", "message.max.bytes", "1000", E::BrokerIdNotRegistered),
+        ("one", "message.max.bytes", "1000", E::InvalidRequest),
+        ("1", "message.max.bytes", "many", E::InvalidRequest),
+        ("1", "log.retention.ms", "1000", E::InvalidRequest),
+        ("1", "num.partitions", "2", E::InvalidRequest),
+    ];
+    for (name, config, value, expected) in cases {
+        let code = alter(&mut client, name, config, value).await;
+        assert_eq!(code, expected.code(), "{name} {config}");
+    }
+    assert!(broker.engine.view.snapshot().broker_configs.is_empty());
+    // A broker that is not awake has some as well.
+    let stored = broker.engine.metadata.set_scale(3).await.unwrap();
+    broker.engine.view.wait_for(stored.revision).await.unwrap();
+    assert_eq!(alter(&mut client, "2", "message.max.bytes", "1000").await, 0);
+    assert_eq!(config(&mut client, BROKER, "2", "message.max.bytes").await, ("1000".into(), 2));
+}
+
 #[tokio::test]
 async fn altering_configs_the_old_way_replaces_all_of_them() {
     let broker = TestBroker::start().await;

@@ -16,7 +16,7 @@ use freshet_broker::server::{Server, ServerLimits};
 use freshet_engine::{Engine, EngineSettings};
 use freshet_link::{self as link, LinkError, LinkSecret, LinkedClient};
 use freshet_metadata::SqliteStore;
-use freshet_metadata::schema::TrafficLimit;
+use freshet_metadata::schema::{BrokerPlace, TrafficLimit};
 use freshet_metadata::store::MetadataStore;
 use freshet_s3::open_world;
 use freshet_wire::records::BatchBuilder;
@@ -37,6 +37,8 @@ use tokio_util::task::AbortOnDropHandle;
 /// The host that the broker gives clients to connect to.
 pub const HOST: &str = "broker.test";
 pub const PORT: u16 = 9092;
+/// The node that [`TestBroker::with_other`] adds.
+pub const OTHER: i32 = 1;
 /// The address of clients.
 pub const ADDRESS: [u8; 4] = [10, 1, 2, 3];
 
@@ -114,6 +116,20 @@ impl TestBroker {
         let links = links.serve(Arc::clone(&server), Box::new(Streams(streams)));
         let serving = [tokio::spawn(clients), tokio::spawn(links)].map(AbortOnDropHandle::new);
         Self { engine, broker, server, connect, connect_link, _serving: serving, _folder: folder }
+    }
+
+    /// A broker whose cluster has another one that lives, and never answers.
+    pub async fn with_other() -> Self {
+        let broker = Self::start().await;
+        let metadata = &broker.engine.metadata;
+        let stored = metadata.set_scale(2).await.unwrap();
+        broker.engine.view.wait_for(stored.revision).await.unwrap();
+        let incarnation = metadata.next_incarnation().await.unwrap();
+        let slot = OTHER.cast_unsigned();
+        let place = BrokerPlace { kafka: "other.test:9092".to_owned(), ..BrokerPlace::default() };
+        let fence = metadata.register_in_slot(incarnation, slot, "", place, None).await.unwrap();
+        broker.engine.view.wait_for(fence.revision).await.unwrap();
+        broker
     }
 
     /// A connection to the listener for gateways.

@@ -3,24 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use freshet_metadata::schema::BrokerPlace;
 use freshet_wire::ids::PartitionId;
 use kafka_protocol::ResponseError as E;
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
 use kafka_protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
+use kafka_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
 use kafka_protocol::messages::elect_leaders_request::TopicPartitions;
 use kafka_protocol::messages::list_partition_reassignments_request as of_list;
 use kafka_protocol::messages::{
-    AlterPartitionReassignmentsRequest, BrokerId, CreateTopicsRequest, ElectLeadersRequest,
-    ListPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequest, BrokerId, CreateTopicsRequest, DescribeLogDirsRequest,
+    ElectLeadersRequest, ListPartitionReassignmentsRequest,
 };
 
-use super::harness::{Client, TestBroker, topic_name};
-
-/// The node that is added to the broker under test.
-const OTHER: i32 = 1;
+use super::harness::{Client, OTHER, TestBroker, topic_name};
 
 fn nodes(ids: &[i32]) -> Vec<BrokerId> {
     ids.iter().map(|id| BrokerId(*id)).collect()
@@ -67,20 +64,6 @@ async fn listed(client: &mut Client, asked: Option<(&str, &[i32])>) -> Listed {
         .collect()
 }
 
-/// A broker whose cluster has another one that lives, and never answers.
-async fn with_other() -> TestBroker {
-    let broker = TestBroker::start().await;
-    let metadata = &broker.engine.metadata;
-    let stored = metadata.set_scale(2).await.unwrap();
-    broker.engine.view.wait_for(stored.revision).await.unwrap();
-    let incarnation = metadata.next_incarnation().await.unwrap();
-    let slot = OTHER.cast_unsigned();
-    let place = BrokerPlace { kafka: "other.test:9092".to_owned(), ..BrokerPlace::default() };
-    let fence = metadata.register_in_slot(incarnation, slot, "", place, None).await.unwrap();
-    broker.engine.view.wait_for(fence.revision).await.unwrap();
-    broker
-}
-
 fn assigned(name: &str, first: &[i32]) -> CreateTopicsRequest {
     let assignments = (0..).zip(first).map(|(index, first)| {
         CreatableReplicaAssignment::default()
@@ -96,8 +79,25 @@ fn assigned(name: &str, first: &[i32]) -> CreateTopicsRequest {
 }
 
 #[tokio::test]
+async fn a_broker_reports_the_sizes_of_what_it_leads() {
+    let broker = TestBroker::with_other().await;
+    let mut client = broker.client();
+    let created = client.call(7, assigned("t", &[0, OTHER, 0])).await;
+    assert_eq!(created.topics[0].error_code, 0, "{:?}", created.topics[0].error_message);
+    let named = DescribableLogDirTopic::default().with_topic(topic_name("t"));
+    for asked in [None, Some(vec![named.with_partitions(vec![0, 1, 2])])] {
+        let request = DescribeLogDirsRequest::default().with_topics(asked);
+        let directory = client.call(4, request).await.results.remove(0);
+        assert_eq!(directory.error_code, 0);
+        let partitions = directory.topics.iter().flat_map(|topic| &topic.partitions);
+        let shown: Vec<_> = partitions.map(|partition| partition.partition_index).collect();
+        assert_eq!(shown, [0, 2]);
+    }
+}
+
+#[tokio::test]
 async fn the_first_of_an_assignment_leads_and_another_one_can_be_chosen() {
-    let broker = with_other().await;
+    let broker = TestBroker::with_other().await;
     let mut client = broker.client();
     let created = client.call(7, assigned("t", &[0, 0, OTHER])).await;
     assert_eq!(created.topics[0].error_code, 0, "{:?}", created.topics[0].error_message);
@@ -128,7 +128,7 @@ async fn the_first_of_an_assignment_leads_and_another_one_can_be_chosen() {
 
 #[tokio::test]
 async fn what_cannot_be_reassigned_has_kafkas_error() {
-    let broker = with_other().await;
+    let broker = TestBroker::with_other().await;
     let mut client = broker.client();
     client.call(7, assigned("t", &[0])).await;
     broker.engine.wait_until(|it| it.topics.by_name("t").is_some()).await;

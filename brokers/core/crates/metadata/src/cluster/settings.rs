@@ -157,7 +157,7 @@ impl ClusterMetadata {
             let record = BrokerConfigRecord { configs, changed_at_ms: self.clock.now_ms() };
             let note = || {
                 let changed = changes.iter().map(|(name, value)| (name, value.as_ref()));
-                Note::new("broker_configs.update", "").with_configs(changed)
+                Note::new("broker_configs.update", scope.node()).with_configs(changed)
             };
             match self.replace_noted(fence, &key, stored.as_ref(), &record, note).await {
                 Ok(revision) => return Ok(revision),

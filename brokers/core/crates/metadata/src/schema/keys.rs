@@ -42,10 +42,20 @@ pub fn partitions_of(topic: TopicId) -> String {
 /// Which brokers a configuration is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConfigScope {
-    /// All brokers that have no configuration of their own.
+    /// All brokers, where they have no value of their own.
     Default,
-    /// The broker of a slot.
+    /// The broker of a slot, also while nobody holds it.
     Slot(u32),
+}
+
+impl ConfigScope {
+    /// The broker's node id; empty for all brokers, as Kafka names them.
+    pub(crate) fn node(self) -> String {
+        match self {
+            Self::Default => String::new(),
+            Self::Slot(slot) => slot.to_string(),
+        }
+    }
 }
 
 /// A key of the store.
