@@ -9,6 +9,7 @@ from brokers import _core
 from brokers.secrets import read_cell_secret
 from console.settings.config import build_config
 from metering.agent import settings as agent_settings
+from provisioning.cell.drivers.kubernetes.manifests import ZONE_LABEL
 from provisioning.cell.keeper import settings as keeper_settings
 from provisioning.cell.keeper.kubernetes import KubernetesSettings
 from provisioning.deliverables.kubernetes.make_secrets import (
@@ -128,6 +129,19 @@ def test_gateways_understand_their_settings(overlay):
     waits = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
     drains = tomllib.loads(settings)["limits"]["drain_timeout_ms"] / 1000
     assert waits + drains < pod["terminationGracePeriodSeconds"]
+
+
+def test_a_gateway_has_the_zone_that_its_pod_is_in_as_brokers_have_theirs(overlay):
+    container = pods_of(overlay)["gateway"]["spec"]["containers"][0]
+    assert '--set=cell.zone="$(ZONE)"' in container["args"]
+    zone = next(variable for variable in container["env"] if variable["name"] == "ZONE")
+    field = zone["valueFrom"]["fieldRef"]["fieldPath"]
+    assert field == f"metadata.labels['{ZONE_LABEL}']"
+    text = named(overlay, "ConfigMap", "freshet-gateway")["data"]["gateway.toml"]
+    overrides = overrides_of(words_of(overlay, "gateway"))
+    settings = tomllib.loads(_core.resolve_gateway_settings(text, overrides))
+    # `words_of` stands "0" for what a pod's fields say.
+    assert settings["cell"]["zone"] == "0"
 
 
 def test_agents_understand_their_settings(overlay):
