@@ -41,8 +41,8 @@ impl Hanging {
     }
 
     /// Those whose storage hangs, the worst first: at most a third of all in
-    /// [`Self::proof_max`], so that what goes wrong for one after another takes few. Nobody,
-    /// where we stood still at `stood_still_at` or later, and what was sent meanwhile may be unread.
+    /// [`Self::proof_max`], so that what goes wrong for one after another takes few. Nobody, where
+    /// we stood still at `stood_still_at` or later, and what was sent meanwhile may be unread.
     pub(crate) fn look(&mut self, now: Instant, stood_still_at: Instant) -> Vec<Incarnation> {
         let is_over = |since: Instant, time: Duration| now.duration_since(since) > time;
         let is_due = is_over(stood_still_at, self.silence_max)
