@@ -73,7 +73,7 @@ class KeptTenant(Tenant):
     secret: bytes = field(kw_only=True, repr=False)
     draw: random.Random = field(kw_only=True)
     done: Counter[str] = field(default_factory=Counter)
-    """What was done to it, and how often. `partitions_moved` counts each."""
+    """What was done to it, and how often; partitions that were moved, each."""
 
     @property
     def bootstrap(self) -> str:
@@ -129,14 +129,17 @@ class KeptTenant(Tenant):
 
     def move(self) -> None:
         """Has a client move every partition to a broker that is drawn; returns once all are."""
+        before = self._partitions()
         wanted = {
             place: self.draw.sample(partition.replicas, len(partition.replicas))
-            for place, partition in sorted(self._partitions().items())
+            for place, partition in sorted(before.items())
         }
         wait_until(lambda: self._ask_for(wanted), "moves are taken", MOVE_S)
         leaders = {place: nodes[0] for place, nodes in wanted.items()}
         wait_until(lambda: self._leaders() == leaders, "partitions are moved", MOVE_S)
-        self.done["partitions_moved"] += len(wanted)
+        self.done["partitions_moved"] += sum(
+            before[place].leader != leader for place, leader in leaders.items()
+        )
 
     def _ask_for(self, wanted: Mapping[tuple[str, int], Sequence[int]]) -> bool:
         """Asks for replicas of partitions; returns False where the broker could not be reached.
