@@ -17,6 +17,8 @@ pub(crate) struct Hanging {
     /// What was said longer ago counts no more: who is silent is a matter of its own.
     silence_max: Duration,
     reports: BTreeMap<Incarnation, (StorageReport, Instant)>,
+    /// Since when at each look some broker had written lately.
+    working_since: Option<Instant>,
     /// When brokers were named last.
     named_at: Option<Instant>,
     /// When brokers were asked last to show that storage works.
@@ -27,7 +29,7 @@ impl Hanging {
     pub(crate) fn new(times: Times) -> Self {
         let Times { hang_max, silence_max, .. } = times;
         let reports = BTreeMap::new();
-        Self { hang_max, silence_max, reports, named_at: None, asked_at: None }
+        Self { hang_max, silence_max, reports, working_since: None, named_at: None, asked_at: None }
     }
 
     /// Notes what one says.
@@ -42,12 +44,15 @@ impl Hanging {
 
     /// Those whose storage hangs, the worst first: at most a third of all in
     /// [`Self::proof_max`], so that what goes wrong for one after another takes few. Nobody, where
-    /// we stood still at `stood_still_at` or later, and what was sent meanwhile may be unread.
+    /// we stood still at `stood_still_at` or later, and what was sent meanwhile may be unread; and
+    /// where storage works again only since a moment ago, and may do so for all.
     pub(crate) fn look(&mut self, now: Instant, stood_still_at: Instant) -> Vec<Incarnation> {
         let is_over = |since: Instant, time: Duration| now.duration_since(since) > time;
+        let works = self.reports.keys().any(|one| self.writes(*one, now, self.proof_max()));
+        self.working_since = works.then(|| self.working_since.unwrap_or(now));
         let is_due = is_over(stood_still_at, self.silence_max)
             && self.named_at.is_none_or(|at| is_over(at, self.proof_max()))
-            && self.reports.keys().any(|one| self.writes(*one, now, self.proof_max()));
+            && self.working_since.is_some_and(|since| is_over(since, self.proof_max() / 2));
         if !is_due {
             return Vec::new();
         }
@@ -133,6 +138,11 @@ mod tests {
         StorageReport { pending_ms: now_ms % 4000, quick_write_ms: None }
     }
 
+    /// Writes all the time once storage has come back.
+    fn hangs_until<const AT_MS: u64>(now_ms: u64) -> StorageReport {
+        if now_ms < AT_MS { hangs(now_ms) } else { writes(now_ms) }
+    }
+
     type Says = fn(u64) -> StorageReport;
 
     /// Looks for ten seconds at brokers numbered from 0, of which those that were named are gone.
@@ -169,6 +179,13 @@ mod tests {
             assert_eq!(named(&brokers), []);
         }
         assert_eq!(named(&[writes, writes, idles]), []);
+    }
+
+    /// Storage that comes back does so for one after another.
+    #[test]
+    fn nobody_is_named_when_storage_has_come_back_for_the_first() {
+        assert_eq!(named(&[hangs_until::<5000>, hangs_until::<5400>]), []);
+        assert_eq!(named(&[hangs_until::<5000>, hangs_until::<6000>]), [(5550, 1)]);
     }
 
     #[test]
