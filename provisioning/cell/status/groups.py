@@ -85,7 +85,7 @@ class GroupTable:
 
         Returns whether any of it is not known yet.
         """
-        wanted: dict[int, set[Waiting]] = {id(picture): set() for picture in self._pictures}
+        places: dict[int, set[Waiting]] = {id(picture): set() for picture in self._pictures}
         for picture in self._pictures if len(self._pictures) > 1 else ():
             topics, own = picture.entries("t"), picture.entries("p")
             for (_, topic, number), (committed, since_ms, _) in picture.entries("o").items():
@@ -93,10 +93,10 @@ class GroupTable:
                     continue
                 led = self._leader_of(str(topics[(topic,)][0]), number)
                 if led is not None and _lag(committed, led.start, led.end):
-                    wanted[id(led.picture)].add((led.topic, number, committed))
+                    places[id(led.picture)].add((led.topic, number, committed))
         unknown = False
         for picture in self._pictures:
-            unknown |= picture.times.want(wanted[id(picture)])
+            unknown |= picture.times.want(places[id(picture)])
         return unknown
 
     def unbilled(self) -> dict[str, int]:

@@ -23,12 +23,12 @@ class WaitingTimes:
         # By topic and partition: offset → ms since 1970; None where no record has a time.
         self._known: dict[tuple[int, int], dict[int, int | None]] = {}
 
-    def want(self, wanted: Iterable[Waiting]) -> bool:
+    def want(self, places: Iterable[Waiting]) -> bool:
         """Sets what to ask for. Returns whether `of` knows nothing yet of any of it.
 
         What was wanted by the call before is remembered, too.
         """
-        before, self._wanted = self._wanted, frozenset(wanted)
+        before, self._wanted = self._wanted, frozenset(places)
         kept = before | self._wanted
         self._known = {
             (topic, number): held

@@ -148,7 +148,7 @@ class CountingProxy:
     """Listens on a port of its own and forwards to `target`; `with` runs it.
 
     Where it listens at another host than the target, answers name its host in place of the
-    target's, so that a client that is told of servers finds the proxies before them, on the same
+    target's, so that a client that hears of servers finds the proxies before them, on the same
     ports. Both names must be of one length, and stand in no record.
     """
 

@@ -1,7 +1,7 @@
 """Clusters of one or more brokers as the service runs them: by a keeper, behind a gateway.
 
 Clients reach the gateway, and the service the brokers' own listener, through proxies at a host of
-the loopback of their own, on the same ports. A broker that a client is told of is the proxy before
+the loopback of their own, on the same ports. Each broker that a client hears of is the proxy before
 it, so what each one hands over is counted apart.
 """
 
@@ -130,23 +130,23 @@ class KeptTenant(Tenant):
     def move(self) -> None:
         """Has a client move every partition to a broker that is drawn; returns once all are."""
         before = self._partitions()
-        wanted = {
+        replicas = {
             place: self.draw.sample(partition.replicas, len(partition.replicas))
             for place, partition in sorted(before.items())
         }
-        wait_until(lambda: self._ask_for(wanted), "moves are taken", MOVE_S)
-        leaders = {place: nodes[0] for place, nodes in wanted.items()}
+        wait_until(lambda: self._ask_for(replicas), "moves are taken", MOVE_S)
+        leaders = {place: nodes[0] for place, nodes in replicas.items()}
         wait_until(lambda: self._leaders() == leaders, "partitions are moved", MOVE_S)
         self.done["partitions_moved"] += sum(
             before[place].leader != leader for place, leader in leaders.items()
         )
 
-    def _ask_for(self, wanted: Mapping[tuple[str, int], Sequence[int]]) -> bool:
+    def _ask_for(self, replicas: Mapping[tuple[str, int], Sequence[int]]) -> bool:
         """Asks for replicas of partitions; returns False where the broker could not be reached.
 
         Raises `RuntimeError` where it refused.
         """
-        places = {kafka.TopicPartition(*place): list(nodes) for place, nodes in wanted.items()}
+        places = {kafka.TopicPartition(*place): list(nodes) for place, nodes in replicas.items()}
         try:
             admin = kafka.KafkaAdminClient(**kafka_python_settings(self, USERS[0]))
             with contextlib.closing(admin):

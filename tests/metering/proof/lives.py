@@ -59,8 +59,8 @@ class Lives:
     def look(self, pids: Mapping[int, int], records: Mapping[str, Any]) -> None:
         """Notes what there is now. `records`: of the cluster's metadata, by their keys."""
         now_ms = unix_ms()
-        found = {slot: identify_process(pid) for slot, pid in pids.items()}
-        there = {(slot, one) for slot, one in found.items() if one is not None}
+        identities = {slot: identify_process(pid) for slot, pid in pids.items()}
+        there = {(slot, one) for slot, one in identities.items() if one is not None}
         for slot, one in there:
             ran_ms = process_start_ms(one, now_ms)
             seen = self.processes.setdefault((slot, one), Seen(slot, ran_ms, now_ms, now_ms))

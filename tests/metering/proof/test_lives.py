@@ -65,7 +65,7 @@ def test_looks_find_processes_and_incarnations_until_they_are_gone():
     (process,) = lives.processes.values()
     assert lives.process_of(lives.incarnations[7]) is process
     assert process.since_ms < before_ms <= process.first_ms
-    assert process.until_ms is None
+    assert [one.until_ms for one in lives.processes.values()] == [None]
 
     lives.look({}, {"incarnation/00000000000000000007": {**record, "state": "sealed"}})
     assert process.until_ms is not None

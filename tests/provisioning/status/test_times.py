@@ -55,7 +55,8 @@ def test_no_more_is_asked_for_than_a_broker_looks_at():
     asked = times.asked().split(",")
     assert len(asked) == ASKED_MAX
     for waiting in asked:
-        times.take(tuple(map(int, waiting.split("."))), 1)
+        topic, number, offset = map(int, waiting.split("."))
+        times.take((topic, number, offset), 1)
     assert len(times.asked().split(",")) == 10
 
 

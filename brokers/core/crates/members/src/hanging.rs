@@ -84,7 +84,7 @@ impl Hanging {
     }
 
     /// The age up to which a write shows that storage works. It began after one that has waited
-    /// for [`Times::hang_max`], with time to spare for pulses.
+    /// for [`Times::hang_max`], with time left for pulses.
     fn proof_max(&self) -> Duration {
         self.hang_max / 3
     }

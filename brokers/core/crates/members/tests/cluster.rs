@@ -63,7 +63,7 @@ impl Storage {
 /// allows.
 #[derive(Default)]
 struct Clients {
-    wanted: Mutex<f64>,
+    demand: Mutex<f64>,
     /// The share that was dealt last; `None` before that, and where others used nothing either.
     part: Mutex<Option<f64>>,
 }
@@ -147,8 +147,8 @@ impl Duties for Successor {
     }
 
     fn report_use(&self) -> Vec<LimitUse> {
-        let (wanted, part) = (*self.clients.wanted.lock(), self.clients.part.lock().unwrap_or(0.3));
-        vec![LimitUse { limit: limit(), used: wanted.min(part), is_short: wanted > part }]
+        let (demand, part) = (*self.clients.demand.lock(), self.clients.part.lock().unwrap_or(0.3));
+        vec![LimitUse { limit: limit(), used: demand.min(part), is_short: demand > part }]
     }
 
     fn set_shares(&self, shares: Vec<LimitShare>) {
@@ -571,8 +571,8 @@ async fn the_first_broker_after_an_outage_takes_what_nobody_leads() {
 
 impl Cluster {
     /// Has the clients of a slot's broker want so much of the limit.
-    fn want(&self, slot: u32, wanted: f64) {
-        *self.brokers[&slot].clients.wanted.lock() = wanted;
+    fn want(&self, slot: u32, demand: f64) {
+        *self.brokers[&slot].clients.demand.lock() = demand;
     }
 
     /// The share of each broker, as far as one was dealt.

@@ -16,13 +16,13 @@ fn brokers(count: usize) -> BTreeSet<Incarnation> {
 
 /// Has brokers use as much of a limit as their clients want and their shares allow, for so many
 /// seconds. Returns the parts of each second.
-fn run(dealer: &mut Dealer, wanted: &[f64], seconds: usize) -> Vec<Vec<f64>> {
-    let live = brokers(wanted.len());
-    let even = 1.0 / wanted.len() as f64;
-    let mut parts = vec![even; wanted.len()];
+fn run(dealer: &mut Dealer, demand: &[f64], seconds: usize) -> Vec<Vec<f64>> {
+    let live = brokers(demand.len());
+    let even = 1.0 / demand.len() as f64;
+    let mut parts = vec![even; demand.len()];
     let mut history = Vec::new();
     for _ in 0..seconds {
-        for ((broker, part), wants) in live.iter().zip(&parts).zip(wanted) {
+        for ((broker, part), wants) in live.iter().zip(&parts).zip(demand) {
             let used = wants.min(*part);
             let reported = LimitUse { limit: id(), used, is_short: wants > part };
             dealer.note(*broker, &[reported]);
@@ -53,7 +53,8 @@ proptest! {
         prop_assert!((parts.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{parts:?}");
         prop_assert!(parts.iter().all(|part| *part >= floor - 1e-9), "{parts:?}");
         // Whoever wants more has no less.
-        for (one, other) in (0..wants.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
+        let pairs = (0..wants.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        for (one, other) in pairs {
             prop_assert!(wants[one] < wants[other] || parts[one] >= parts[other] - 1e-9);
         }
     }
@@ -71,15 +72,15 @@ proptest! {
 
     #[test]
     fn shares_come_to_what_is_used_and_stay_there(
-        wanted in prop::collection::vec(0.0..1.0_f64, 2..=16)
+        demand in prop::collection::vec(0.0..1.0_f64, 2..=16)
     ) {
         // All together want two thirds of the limit.
-        let sum = wanted.iter().sum::<f64>().max(0.1);
-        let wanted: Vec<f64> = wanted.iter().map(|one| one / sum / 1.5).collect();
-        let history = run(&mut Dealer::default(), &wanted, 60);
+        let sum = demand.iter().sum::<f64>().max(0.1);
+        let demand: Vec<f64> = demand.iter().map(|one| one / sum / 1.5).collect();
+        let history = run(&mut Dealer::default(), &demand, 60);
         for parts in &history[40..] {
-            for (part, wanted) in parts.iter().zip(&wanted) {
-                prop_assert!(part >= wanted, "{parts:?} for {wanted:?}");
+            for (part, demand) in parts.iter().zip(&demand) {
+                prop_assert!(part >= demand, "{parts:?} for {demand:?}");
             }
             let moved = parts.iter().zip(&history[40]).map(|(one, other)| (one - other).abs());
             prop_assert!(moved.fold(0.0, f64::max) < 0.01, "{parts:?}, before {:?}", history[40]);

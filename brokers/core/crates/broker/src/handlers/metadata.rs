@@ -33,7 +33,7 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         None => true,
         Some(topics) => context.api_version == 0 && topics.is_empty(),
     };
-    let found = if wants_all {
+    let answers = if wants_all {
         all_topics(context)
     } else {
         let mut requested = request.topics.unwrap_or_default();
@@ -41,16 +41,16 @@ pub async fn handle(context: &RequestContext, request: MetadataRequest) -> Metad
         let mut seen = BTreeSet::new();
         requested.retain(|topic| seen.insert((topic.name.clone(), topic.topic_id)));
         let may_make = request.allow_auto_topic_creation && broker.config().auto_create_topics;
-        let mut found = Vec::with_capacity(requested.len());
+        let mut answers = Vec::with_capacity(requested.len());
         for requested in requested {
-            found.push(named_topic(context, requested, may_make).await);
+            answers.push(named_topic(context, requested, may_make).await);
         }
-        found
+        answers
     };
     // Behind the topics, so that it has the leaders of those that were just created.
     let nodes = context.nodes();
     let replicas = Replicas::new(&nodes);
-    let topics = found.into_iter().map(|found| match found {
+    let topics = answers.into_iter().map(|answer| match answer {
         Ok(topic) => describe_topic(context, &topic, &replicas, wants_operations),
         Err(missing) => missing.response(),
     });

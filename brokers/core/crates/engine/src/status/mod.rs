@@ -52,7 +52,7 @@ mod partitions;
 mod table;
 mod times;
 mod traffic;
-mod wanted;
+mod waiting;
 
 /// The format of the record.
 const FORMAT: u32 = 1;
@@ -136,9 +136,9 @@ impl Status {
         Ok(Self { engine, state: Mutex::new(state), _looking_up: looking_up })
     }
 
-    /// Answers a question, which is the query of an address: `since` is `next` of an earlier answer,
-    /// and `times` says what to put into the answer's (see [`wanted`]). It has what changed since
-    /// then; everything where `since` is missing, or not of this incarnation, or too long ago.
+    /// Answers a question, the query of an address: `since` is `next` of an earlier answer, and
+    /// `times` says what to put into the answer's (see [`waiting`]). It has what changed since then;
+    /// everything where `since` is missing, or not of this incarnation, or too long ago.
     pub fn answer(&self, query: Option<&str>, around: Surroundings) -> String {
         let mut state = self.state.lock();
         state.look(&self.engine);
@@ -158,8 +158,8 @@ impl Status {
             put(&mut text, format_args!(",\"{name}\":1"));
         }
         // Numbers of topics are of one incarnation, which the reader knows by its place.
-        let wanted = field_of(query, TIMES).filter(|_| place.is_some());
-        let times = wanted.map(|wanted| state.known_times(&wanted::read_wanted(wanted)));
+        let asked = field_of(query, TIMES).filter(|_| place.is_some());
+        let times = asked.map(|asked| state.known_times(&waiting::read_places(asked)));
         if let Some(times) = times.filter(|times| !times.is_empty()) {
             put(&mut text, format_args!(",\"times\":[{}]", times.join(",")));
         }
