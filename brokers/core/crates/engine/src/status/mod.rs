@@ -136,8 +136,8 @@ impl Status {
         Ok(Self { engine, state: Mutex::new(state), _looking_up: looking_up })
     }
 
-    /// Answers a question, the query of an address: `since` is `next` of an earlier answer, and
-    /// `times` says what to put into the answer's (see [`waiting`]). It has what changed since then;
+    /// Answers a question, the query of an address: `since` is `next` of an earlier answer, `times`
+    /// what to put into the answer's (see [`waiting`]). The answer has what changed since then;
     /// everything where `since` is missing, or not of this incarnation, or too long ago.
     pub fn answer(&self, query: Option<&str>, around: Surroundings) -> String {
         let mut state = self.state.lock();
