@@ -235,7 +235,7 @@ async fn a_damaged_checkpoint_stops_the_start_instead_of_emptying_all_topics() {
 async fn a_lost_last_file_stops_the_start_instead_of_emptying_all_topics() {
     let cluster = Cluster::new();
     let last = stopped(&cluster).await;
-    let aside = cluster.folder.path().join("aside");
+    let aside = cluster.dfs().join("aside");
     std::fs::rename(&last, &aside).unwrap();
     let started = cluster.try_start().await.map(|_| ());
     assert!(matches!(started, Err(StartError::Lane(LaneError::Damaged { .. }))), "{started:?}");

@@ -17,11 +17,12 @@ use freshet_wire::records::{BatchBuilder, StoredBatch, ValidatedBatch};
 use freshet_world::env::Environment;
 use tempfile::TempDir;
 
-use crate::lane_fixture::{CLUSTER, small_files};
+use crate::lane_fixture::{CLUSTER, Mounted, small_files};
 
 /// Storage and metadata of a cluster on a folder.
 pub struct Cluster {
     pub folder: TempDir,
+    mounted: Mounted,
     pub settings: EngineSettings,
     /// Name of the metadata store's file in the folder.
     pub metadata: &'static str,
@@ -40,7 +41,9 @@ impl Cluster {
             offsets_partitions: 1,
             ..EngineSettings::new(CLUSTER)
         };
-        Self { folder: tempfile::tempdir().unwrap(), settings, metadata: "metadata.sqlite" }
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Mounted::new(&folder.path().join("dfs"));
+        Self { folder, mounted, settings, metadata: "metadata.sqlite" }
     }
 
     /// Copies all metadata into another file, as a backup does.
@@ -53,15 +56,16 @@ impl Cluster {
     }
 
     pub fn dfs(&self) -> PathBuf {
-        self.folder.path().join("dfs")
+        self.mounted.paths[0].clone()
     }
 
     pub fn bucket(&self) -> PathBuf {
         self.folder.path().join("bucket")
     }
 
+    /// That of the next machine: no two engines after each other use the same mount.
     pub fn environment(&self) -> Environment {
-        open_world(&self.dfs(), self.bucket().to_str().unwrap()).unwrap()
+        open_world(self.mounted.next(), self.bucket().to_str().unwrap()).unwrap()
     }
 
     pub async fn try_start(&self) -> Result<Arc<Engine>, StartError> {

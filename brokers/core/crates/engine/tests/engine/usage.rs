@@ -31,7 +31,7 @@ type Row = (u64, u64, i64, TopicId, i32, String, u8, u64, u64);
 
 fn reader(folder: &Folder) -> UsageReader {
     let bucket = folder.root.path().join("bucket");
-    let mut environment = open_world(folder.root.path(), bucket.to_str().unwrap()).unwrap();
+    let mut environment = open_world(folder.mounted.next(), bucket.to_str().unwrap()).unwrap();
     let clock = SteppingClock::default();
     clock.set(NOW_MS);
     environment.clock = Arc::new(clock);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use freshet_storage::cache::blocks::{BlockCache, ReadSettings};
@@ -116,21 +116,54 @@ impl CheckpointSource for Installed {
     }
 }
 
+/// Where it is set, tests run over mounts of a distributed file system, separated by colons.
+/// `tests/dfs` sets it.
+const MOUNTS_VARIABLE: &str = "FRESHET_TEST_MOUNTS";
+
+/// A folder of the shared file system, as several machines see it.
+pub struct Mounted {
+    /// The folder in each mount; one path where there are no mounts.
+    pub paths: Vec<PathBuf>,
+    turn: AtomicUsize,
+}
+
+impl Mounted {
+    /// The folder itself, or where there are mounts a new one of its name in them.
+    pub fn new(folder: &Path) -> Self {
+        let paths = match std::env::var_os(MOUNTS_VARIABLE) {
+            None => vec![folder.to_owned()],
+            Some(mounts) => {
+                let name = folder.strip_prefix(std::env::temp_dir()).unwrap();
+                std::env::split_paths(&mounts).map(|mount| mount.join(name)).collect()
+            }
+        };
+        std::fs::create_dir_all(&paths[0]).unwrap();
+        Self { paths, turn: AtomicUsize::new(0) }
+    }
+
+    /// The folder as the next machine sees it.
+    pub fn next(&self) -> &Path {
+        &self.paths[self.turn.fetch_add(1, Ordering::SeqCst) % self.paths.len()]
+    }
+}
+
 /// A folder as the shared file system.
 pub struct Folder {
     pub root: TempDir,
+    pub mounted: Mounted,
     pub disk: Arc<dyn Disk>,
 }
 
 impl Folder {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let disk = Arc::new(FolderDisk::new(root.path()).unwrap());
-        Self { root, disk }
+        let mounted = Mounted::new(root.path());
+        let disk = Arc::new(FolderDisk::new(mounted.next()).unwrap());
+        Self { root, mounted, disk }
     }
 
     pub fn path(&self, path: &Path) -> PathBuf {
-        self.root.path().join(path)
+        self.mounted.paths[0].join(path)
     }
 
     /// Changes the bytes of a file.
