@@ -30,11 +30,20 @@ def produce(broker):
     assert producer.flush(LIMIT_S) == 0
 
 
+def is_committed(broker):
+    """Whether the coordinator took the offsets; it moves while brokers come."""
+    try:
+        commit(broker, GROUP, {(TOPIC, index): CONSUMED for index in AGES_S})
+    except AssertionError:
+        return False
+    return True
+
+
 def test_lag_in_seconds_is_known_whoever_leads_a_partition(tmp_path):
     with three_brokers(tmp_path) as brokers:
         create_topic(brokers[0], replicas=SLOTS)
         produce(brokers[0])
-        commit(brokers[0], GROUP, {(TOPIC, index): CONSUMED for index in AGES_S})
+        wait_until(lambda: is_committed(brokers[0]), "the group's coordinator stays")
         assert set(leaders_of(brokers[0])) == set(range(SLOTS)), "each of them leads some"
         pictures = {broker.metrics_address: Picture(slot) for slot, broker in brokers.items()}
 
