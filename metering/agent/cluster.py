@@ -105,7 +105,7 @@ class Pass:
 
 
 class ClusterMeter:
-    """Meters one cluster. What it keeps between passes only saves work."""
+    """Meters one cluster. What it keeps between passes saves work, and says when brokers ran."""
 
     def __init__(self, cell: Cell, cluster_id: str) -> None:
         self._cell = cell
@@ -118,6 +118,9 @@ class ClusterMeter:
         self._dropped: dict[int, int] = {}
         # Lanes that are wholly recorded and marked so on storage.
         self._marked: set[int] = set()
+        # By lane, the last time at which its broker was seen to run. Passes without a part move no
+        # progress, and an idle broker makes none.
+        self._alive: dict[int, int] = {}
         self._quiet: tuple[object, int] | None = None
         self.covered_until_ms: int | None = None
         self.failing = False
@@ -244,6 +247,7 @@ class ClusterMeter:
             if lane.gap is not None:
                 self._log_error("gap", f"lane {number} lacks blocks before {lane.gap[0]}")
             if state.is_running(number):
+                self._alive[number] = state.as_of_ms
                 lane.now = replace(lane.now, alive_ms=max(lane.now.alive_ms, state.as_of_ms))
             if lane.now.ended and lane.unsplit_since_ms is None and not lane.failed:
                 self._split.add(number)
@@ -297,7 +301,7 @@ class ClusterMeter:
             BrokerLife(
                 number,
                 lane.now.started_at_ms,
-                window[1] if state.is_running(number) else lane.now.alive_ms,
+                window[1] if state.is_running(number) else self._alive_ms(lane),
             )
             for number, lane in state.lanes.items()
         ]
@@ -401,6 +405,7 @@ class ClusterMeter:
         for lane in state.lanes.values():
             lane.mark_reported()
         state.before, state.tables, state.measured_since_ms = after, [], until_ms
+        self._alive = {n: ms for n, ms in self._alive.items() if n in after.lanes}
         self._forget_partitions(state)
         return part
 
@@ -417,8 +422,12 @@ class ClusterMeter:
             and lane.incarnation in self._split
             and lane.now.file <= self._dropped.get(lane.incarnation, 0)
             and measured_until_ms is not None
-            and measured_until_ms >= lane.now.alive_ms
+            and measured_until_ms >= self._alive_ms(lane)
         )
+
+    def _alive_ms(self, lane: LaneState) -> int:
+        """The last time at which a lane's broker is known to have run."""
+        return max(lane.now.alive_ms, self._alive.get(lane.incarnation, 0))
 
     def _topic_names(self, state: Pass) -> dict[str, str]:
         used: set[str] = set()

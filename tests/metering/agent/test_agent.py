@@ -131,6 +131,26 @@ def test_a_sleeping_cluster_is_looked_at_once_an_hour(running):
     assert sum(storage.values()) == 100 * (5 * 60 - 8)
 
 
+@pytest.mark.parametrize("ending", ["stopped", "killed"])
+def test_the_seconds_of_an_idle_broker_count_until_it_ends(running, ending):
+    agent, cell = running.agent(), running.cell
+    for _ in range(17):
+        agent.run_pass()
+        cell.now_ms += MINUTE_MS // 4
+    # Nothing was to be recorded in the last passes.
+    assert running.time_rows("broker_seconds") == {}
+    if ending == "stopped":
+        cell.close("c1")
+    else:
+        cell.kill("c1", tail_survives=True)
+        cell.split("c1")
+    for _ in range(3):
+        agent.run_pass()
+        cell.now_ms += HOUR_MS
+    # To the last pass in which it ran.
+    assert sum(running.time_rows("broker_seconds").values()) == 16 * 15
+
+
 def test_down_for_a_day_an_agent_catches_up(running):
     cell = running.cell
     running.agent().run_pass()
