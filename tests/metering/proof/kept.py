@@ -1,8 +1,8 @@
 """Clusters of one or more brokers as the service runs them: by a keeper, behind a gateway.
 
 Clients reach the gateway, and the service the brokers' own listener, through proxies at a host of
-the loopback of their own, on the same ports. Each broker that a client hears of is the proxy before
-it, so what each one hands over is counted apart.
+the loopback of their own, on the same ports. Where answers name a broker, they name the proxy
+before it, so what each one hands over is counted apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import kafka
 from confluent_kafka.admin import AdminClient, PartitionMetadata
@@ -73,7 +73,7 @@ class KeptTenant(Tenant):
     secret: bytes = field(kw_only=True, repr=False)
     draw: random.Random = field(kw_only=True)
     done: Counter[str] = field(default_factory=Counter)
-    """What was done to it, and how often; partitions that were moved, each."""
+    """What was done to it, and how often; each partition that got another leader is a move."""
 
     @property
     def bootstrap(self) -> str:
@@ -128,17 +128,27 @@ class KeptTenant(Tenant):
         self.wait_whole(but=pid)
 
     def move(self) -> None:
-        """Has a client move every partition to a broker that is drawn; returns once all are."""
-        before = self._partitions()
-        replicas = {
-            place: self.draw.sample(partition.replicas, len(partition.replicas))
-            for place, partition in sorted(before.items())
-        }
-        wait_until(lambda: self._ask_for(replicas), "moves are taken", MOVE_S)
-        leaders = {place: nodes[0] for place, nodes in replicas.items()}
-        wait_until(lambda: self._leaders() == leaders, "partitions are moved", MOVE_S)
+        """Has a client move every partition to another broker; returns once none is to be moved.
+
+        All brokers lead as many as before. Else the controller would move some back.
+        """
+        self.wait_whole()
+        slots, before = range(self.spec.scale), self._epochs()
+        shift = self.draw.randrange(1, self.spec.scale)
+
+        def is_taken() -> bool:
+            partitions = self._partitions()
+            replicas = {
+                place: [(one.leader + shift + n) % len(slots) for n in range(len(one.replicas))]
+                for place, one in partitions.items()
+            }
+            is_led = all(one.leader in slots for one in partitions.values())
+            return is_led and self._ask_for(replicas)
+
+        wait_until(is_taken, "moves are taken", MOVE_S)
+        wait_until(lambda: not self._records("wanted_leader"), "partitions are moved", MOVE_S)
         self.done["partitions_moved"] += sum(
-            before[place].leader != leader for place, leader in leaders.items()
+            epoch > before.get(place, epoch) for place, epoch in self._epochs().items()
         )
 
     def _ask_for(self, replicas: Mapping[tuple[str, int], Sequence[int]]) -> bool:
@@ -194,12 +204,18 @@ class KeptTenant(Tenant):
 
     def _live(self) -> set[str]:
         """The addresses for links of the brokers that were not ended."""
-        records = read_metadata(self.metadata, self.cluster_id)
-        return {
-            record["place"]["link"]
-            for key, record in records.items()
-            if key.startswith("incarnation/") and record["state"] == "live"
-        }
+        starts = self._records("incarnation").values()
+        return {start["place"]["link"] for start in starts if start["state"] == "live"}
+
+    def _epochs(self) -> Mapping[str, int]:
+        """The leader epoch of each partition. It grows with each leader."""
+        return {place: stored["epoch"] for place, stored in self._records("partition").items()}
+
+    def _records(self, kind: str) -> Mapping[str, Any]:
+        """The cluster's records of a kind, by the rest of their keys."""
+        records = read_metadata(self.metadata, self.cluster_id).items()
+        start = f"{kind}/"
+        return {key.removeprefix(start): one for key, one in records if key.startswith(start)}
 
     def _partitions(self) -> Mapping[tuple[str, int], PartitionMetadata]:
         """What brokers say of users' partitions, by topic and number."""
@@ -210,9 +226,6 @@ class KeptTenant(Tenant):
             if not name.startswith("__")
             for number, partition in topic.partitions.items()
         }
-
-    def _leaders(self) -> Mapping[tuple[str, int], int]:
-        return {place: partition.leader for place, partition in self._partitions().items()}
 
 
 class KeptCell(Cell):
