@@ -69,11 +69,15 @@ def _lane_progress(entries: list[LaneEntry]) -> LaneProgress:
             # Its end is left out, so that the lane is looked at once more: some of its records may
             # not be split yet.
             until_ms = max(lane.until_ms, entry.until_ms)
+            # Its broker wrote the blocks of an entry after the entry before. That it ran longer is
+            # not known: until a lane ends, it is covered up to the moment of reading.
+            wrote_ms = lane.alive_ms if _is_empty(entry) else max(lane.alive_ms, entry.since_ms)
             files = [file.last_sequence for file in entry.files]
             lane = replace(
                 lane,
                 sequence=entry.last_sequence,
                 until_ms=until_ms,
+                alive_ms=wrote_ms,
                 # Where it is not known, the next file goes on in version 1, which is always right.
                 whole=entry.last_sequence in files or (lane.whole and _is_empty(entry)),
             )

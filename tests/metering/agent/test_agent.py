@@ -1,5 +1,7 @@
 """What an agent makes of a cell's clusters, pass by pass."""
 
+import shutil
+
 import pytest
 
 from metering.agent.agent import Share
@@ -134,7 +136,7 @@ def test_a_sleeping_cluster_is_looked_at_once_an_hour(running):
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
 def test_the_seconds_of_an_idle_broker_count_until_it_ends(running, ending):
     agent, cell = running.agent(), running.cell
-    for _ in range(17):
+    for _ in range(15):
         agent.run_pass()
         cell.now_ms += MINUTE_MS // 4
     # Nothing was to be recorded in the last passes.
@@ -148,7 +150,24 @@ def test_the_seconds_of_an_idle_broker_count_until_it_ends(running, ending):
         agent.run_pass()
         cell.now_ms += HOUR_MS
     # To the last pass in which it ran.
-    assert sum(running.time_rows("broker_seconds").values()) == 16 * 15
+    assert sum(running.time_rows("broker_seconds").values()) == 14 * 15
+
+
+def test_lost_progress_loses_no_seconds_in_which_a_broker_wrote(running):
+    cell = running.cell
+    for _ in range(12):
+        cell.produce("c1", (T1, 0, ALICE, 100))
+        running.agent().run_pass()
+        cell.now_ms += MINUTE_MS // 4
+    cell.kill("c1", tail_survives=True)
+    cell.split("c1")
+    shutil.rmtree(running.progress)
+    for _ in range(3):
+        running.agent().run_pass()
+        cell.now_ms += HOUR_MS
+    seconds = sum(running.time_rows("broker_seconds").values())
+    # All but what may have been after the last blocks that were recorded, and no more than it ran.
+    assert 10 * 15 <= seconds <= 12 * 15
 
 
 def test_down_for_a_day_an_agent_catches_up(running):
