@@ -72,9 +72,14 @@ impl Freshness {
     }
 
     /// Checks the token whenever a read waits and at least every `CHECK_EVERY`, until the engine
-    /// ends. Stands the engine down where the token is lost, or where storage does not answer and
-    /// `is_fenced` says that another incarnation has fenced this one.
-    pub async fn run(self: Arc<Self>, token: Arc<OwnerToken>, is_fenced: impl Fn() -> bool + Send) {
+    /// ends. Stands the engine down where the token is lost, or `is_fenced` says that the metadata
+    /// show that others fenced this incarnation. That is looked at apart: nobody touches the token
+    /// of a broker from which nothing is to be taken over, and storage that hangs shows no token.
+    pub async fn run(
+        self: Arc<Self>,
+        token: Arc<OwnerToken>,
+        mut is_fenced: impl FnMut() -> bool + Send,
+    ) {
         while !self.liveness.is_down() {
             // The token is checked now, whether a read waits or the time is up.
             let _ = timeout(CHECK_EVERY, self.work.notified()).await;
@@ -93,6 +98,10 @@ impl Freshness {
             };
             if let Err(error) = checked {
                 self.liveness.stand_down(&error.to_string());
+                return;
+            }
+            if is_fenced() {
+                self.liveness.stand_down("another incarnation has fenced this one");
                 return;
             }
             if self.closed.load(Ordering::SeqCst) {

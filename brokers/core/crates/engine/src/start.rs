@@ -26,7 +26,7 @@ use freshet_jobs::inherit::{DeadLane, Inherited};
 use freshet_jobs::publish::Turns;
 use freshet_jobs::{BrokerJobs, ClusterJobs, JobContext, JobMessage};
 use freshet_metadata::cluster::{ClusterFacts, ClusterMetadata, Term};
-use freshet_metadata::schema::ClusterRecord;
+use freshet_metadata::schema::{ClusterRecord, IncarnationState};
 use freshet_metadata::store::{MetadataStore, ScopedStore};
 use freshet_metadata::view::{Follower, MetadataView};
 use freshet_partition::read_faults::ReadFaults;
@@ -339,7 +339,15 @@ impl TakenOver {
     /// Checks the owner token until the engine ends.
     fn check_token(&self, freshness: &Arc<Freshness>) -> impl Future<Output = ()> + use<> {
         let (view, own) = (Arc::clone(&self.view), self.claim.incarnation);
-        let is_fenced = move || !view.snapshot().is_live(own);
+        let mut was_shown = false;
+        let is_fenced = move || match view.snapshot().incarnations.get(&own) {
+            // Ended incarnations are removed in the end.
+            None => was_shown,
+            Some(stored) => {
+                was_shown = true;
+                matches!(stored.record.state, IncarnationState::Fenced | IncarnationState::Sealed)
+            }
+        };
         Arc::clone(freshness).run(Arc::clone(&self.claim.token), is_fenced)
     }
 

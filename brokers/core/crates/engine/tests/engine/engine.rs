@@ -1,6 +1,7 @@
 //! The engine on a real folder: what a start takes over after a clean stop and after a crash.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use freshet_engine::{Engine, StartError};
 use freshet_metadata::cluster::ClusterError;
@@ -10,6 +11,7 @@ use freshet_storage::lane::LaneError;
 use freshet_wire::ids::{PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, ValidatedBatch};
 use kafka_protocol::ResponseError;
+use tokio::time::timeout;
 
 use crate::fixture::{Cluster, append, create_topic, open, read_all};
 use crate::lane_fixture::{eventually, produced};
@@ -171,6 +173,17 @@ async fn a_second_start_ends_the_first_broker() {
     assert_eq!(first.fresh().await, Err(ResponseError::NotLeaderOrFollower));
     second.fresh().await.unwrap();
     assert_holds(&open(&second, topic, 0), 1).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_fenced_stands_down_though_nobody_takes_over() {
+    let cluster = Cluster::new();
+    let engine = cluster.start().await;
+    // As the controller does. Nobody touches the token of the lane.
+    engine.metadata.mark_fenced(None, engine.incarnation).await.unwrap();
+    let ended = timeout(Duration::from_secs(20), engine.liveness.ended()).await;
+    assert!(ended.is_ok(), "it goes on");
+    assert_eq!(engine.fresh().await, Err(ResponseError::NotLeaderOrFollower));
 }
 
 /// Reads come from memory, lane and segments alike.
