@@ -25,6 +25,12 @@ def seen(*incarnations: int) -> Lives:
     return lives
 
 
+def ends_of(lives: Lives) -> list[bool]:
+    """Whether the ends of all processes and incarnations are known."""
+    all_seen = [*lives.processes.values(), *lives.incarnations.values()]
+    return [one.until_ms is not None for one in all_seen]
+
+
 def test_seconds_of_each_broker_are_compared_apart():
     exact = {(7, 0, MINUTE): 49, (7, MINUTE, 2 * MINUTE): 30}
     verdict = compare_lives(exact, WINDOWS, seen(7))
@@ -65,11 +71,11 @@ def test_looks_find_processes_and_incarnations_until_they_are_gone():
     (process,) = lives.processes.values()
     assert lives.process_of(lives.incarnations[7]) is process
     assert process.since_ms < before_ms <= process.first_ms
-    assert [one.until_ms for one in lives.processes.values()] == [None]
+    assert ends_of(lives) == [False, False]
 
     lives.look({}, {"incarnation/00000000000000000007": {**record, "state": "sealed"}})
-    assert process.until_ms is not None
-    assert lives.incarnations[7].until_ms is not None
+    assert ends_of(lives) == [True, True]
+    assert lives.incarnations[7].was_fenced
 
 
 def test_a_process_began_before_it_was_looked_at():
