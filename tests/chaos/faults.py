@@ -24,6 +24,7 @@ LOSS_PERCENTS = (10, 20, 30)
 HOUR_S = 3600.0
 SYNC = Faults(errors={"fsync": "EIO"}, names="*.wal")
 WRITE = Faults(errors={"write": "EIO"}, names="*.wal")
+HANG = ("write", "fsync")
 FULL = Faults(errors={"write": "ENOSPC", "create": "ENOSPC"})
 
 
@@ -167,6 +168,23 @@ class Injector:
         """EIO of fsync."""
         self._fail_disk(fault, SYNC)
 
+    def hang_storage(self, fault: Happened) -> None:
+        """Lets a broker's lane hang until others have fenced the broker, and a while more.
+
+        In a quarter of all cases the lanes of all hang for a while, and nobody is to be fenced.
+        """
+        place, hits_all = self._choose(), self.random.random() < 0.25
+        folders = "*" if hits_all else self.cell.lane_folder(place.incarnation)
+        with self._failing(Faults(hangs=HANG, names="*.wal", folders=folders)):
+            if hits_all:
+                seconds = self.random.uniform(4, 8)
+                fault.what = f"all slots for {seconds:.1f} s"
+                self._hold(seconds)
+                return
+            self._hit(fault, place.slot, more="until it is fenced")
+            wait_until(lambda: self._state(place) in FENCED, "a hanging broker is fenced", FENCE_S)
+            self._hold(ZOMBIE_S)
+
     def shift_clock(self, fault: Happened) -> None:
         """Sets a broker's clock an hour ahead or back, and right again after a while."""
         place = self._choose()
@@ -203,6 +221,7 @@ KINDS: dict[str, Callable[[Injector, Happened], None]] = {
     "disk full": Injector.fill_disk,
     "write error": Injector.fail_writes,
     "sync error": Injector.fail_syncs,
+    "storage hangs": Injector.hang_storage,
     "clock shifted": Injector.shift_clock,
     "etcd killed": Injector.kill_etcd,
     "gateway killed": Injector.kill_gateway,

@@ -39,9 +39,11 @@ class Faults:
     errors: Mapping[str, str] = field(default_factory=dict)
     # By operation how long it takes, in seconds; others wait meanwhile, as for a disk.
     delays_s: Mapping[str, float] = field(default_factory=dict)
+    # Operations that do not end before other faults are in force; others go on meanwhile.
+    hangs: Sequence[str] = ()
     lies: Sequence[str] = ()
-    # Which file names errors and delays are about, and in which folders, by their paths within the
-    # mount; `*` stands for slashes too.
+    # Which file names errors, delays and hangs are about, and in which folders, by their paths
+    # within the mount; `*` stands for slashes too.
     names: str = "*"
     folders: str = "*"
 
@@ -59,6 +61,10 @@ class Faults:
     def delay_s(self, operation: str, path: PurePath) -> float:
         """How long an operation on a file takes."""
         return self.delays_s.get(operation, 0.0) if self._is_about(path) else 0.0
+
+    def does_hang(self, operation: str, path: PurePath) -> bool:
+        """Whether an operation on a file does not end."""
+        return operation in self.hangs and self._is_about(path)
 
     def _is_about(self, path: PurePath) -> bool:
         return fnmatch.fnmatch(path.name, self.names) and fnmatch.fnmatch(

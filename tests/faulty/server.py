@@ -27,6 +27,10 @@ Answer = bytes | None
 Operation = Callable[[int, bytes], Answer]
 
 
+class HangError(Exception):
+    """The operation is not to end yet."""
+
+
 class Server:
     """Answers the kernel, one message after another."""
 
@@ -37,6 +41,8 @@ class Server:
         self._never = threading.Event()
         # Names that were looked for in vain, where that is remembered.
         self._absent: set[Path] = set()
+        # Messages that wait for other faults, by their numbers.
+        self._hanging: dict[int, bytes] = {}
         self._operations: dict[int, Operation] = {
             wire.INIT: lambda _node, body: wire.init_answer(body),
             wire.LOOKUP: self._lookup,
@@ -81,6 +87,9 @@ class Server:
             return False
         self._faults = Faults.from_line(line)
         self._backing.lies = frozenset(self._faults.lies)
+        waiting, self._hanging = self._hanging, {}
+        for message in waiting.values():
+            self._answer(message)
         say("in force")
         return True
 
@@ -90,9 +99,21 @@ class Server:
         except OSError as error:
             # A request that was withdrawn meanwhile; the end of the mount.
             return error.errno in {errno.EINTR, errno.EAGAIN, errno.ENOENT}
-        _, code, unique, node, *_ = wire.IN_HEADER.unpack_from(message)
-        if code in {wire.FORGET, wire.BATCH_FORGET, wire.INTERRUPT}:
+        _, code, *_ = wire.IN_HEADER.unpack_from(message)
+        if code == wire.INTERRUPT:
+            self._interrupt(message)
             return True
+        return code in {wire.FORGET, wire.BATCH_FORGET} or self._answer(message)
+
+    def _interrupt(self, message: bytes) -> None:
+        """Ends what hangs: the kernel does not let a process go before that."""
+        (number,) = wire.INTERRUPT_IN.unpack_from(message, wire.IN_HEADER.size)
+        if self._hanging.pop(number, None) is not None:
+            self._reply(number, -errno.EINTR, b"")
+
+    def _answer(self, message: bytes) -> bool:
+        """Does what a message asks for. Returns whether the mount is still there."""
+        _, code, unique, node, *_ = wire.IN_HEADER.unpack_from(message)
         number, answer = 0, b""
         operation = self._operations.get(code)
         if operation is None:
@@ -100,9 +121,15 @@ class Server:
         else:
             try:
                 answer = operation(node, message[wire.IN_HEADER.size :]) or b""
+            except HangError:
+                self._hanging[unique] = message
+                return True
             except OSError as error:
                 number = error.errno or errno.EIO
-        head = wire.OUT_HEADER.pack(wire.OUT_HEADER.size + len(answer), -number, unique)
+        return self._reply(unique, -number, answer)
+
+    def _reply(self, unique: int, status: int, answer: bytes) -> bool:
+        head = wire.OUT_HEADER.pack(wire.OUT_HEADER.size + len(answer), status, unique)
         try:
             os.write(self._device, head + answer)
         except OSError as error:
@@ -111,6 +138,8 @@ class Server:
 
     def _go_wrong(self, operation: str, node: int, name: str = "") -> None:
         path = self._backing.path(node, name).relative_to(self._backing.root)
+        if self._faults.does_hang(operation, path):
+            raise HangError
         delay_s = self._faults.delay_s(operation, path)
         if delay_s:
             self._never.wait(delay_s)

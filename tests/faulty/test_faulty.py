@@ -2,12 +2,20 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from tests.faulty import faults
 from tests.faulty.faults import Faults
 from tests.faulty.mount import FaultyFolder
+from tests.supervisor.run import wait_until
+
+# Far beyond what anything here takes.
+LIMIT_S = 30
 
 
 @pytest.fixture
@@ -57,6 +65,37 @@ def test_named_operations_fail_on_named_files_until_it_heals(folder):
         os.fsync(other.fileno())
         folder.heal()
         assert os.write(wal.fileno(), b"bytes") == 5
+
+
+def test_what_hangs_goes_on_once_it_heals_and_others_meanwhile(folder):
+    path, ended = folder.path / "a.wal", threading.Event()
+
+    def write():
+        path.write_bytes(b"bytes")
+        ended.set()
+
+    folder.fail(Faults(hangs=["write"], names="*.wal"))
+    writing = threading.Thread(target=write)
+    writing.start()
+    (folder.path / "other").write_bytes(b"others")
+    assert not ended.wait(0.2)
+    assert (folder.behind / "a.wal").read_bytes() == b""
+    folder.heal()
+    assert ended.wait(LIMIT_S)
+    writing.join()
+    assert (folder.behind / "a.wal").read_bytes() == b"bytes"
+
+
+def test_who_hangs_can_be_killed(folder):
+    folder.fail(Faults(hangs=["write"], names="*.wal"))
+    command = [sys.executable, "-c", "import sys; open(sys.argv[1], 'wb', 0).write(b'bytes')"]
+    hanging = subprocess.Popen([*command, str(folder.path / "a.wal")])
+    wait_until((folder.behind / "a.wal").exists, "it has come to the write")
+    with pytest.raises(subprocess.TimeoutExpired):
+        hanging.wait(0.2)
+    hanging.kill()
+    assert hanging.wait(LIMIT_S) == -signal.SIGKILL
+    assert (folder.behind / "a.wal").read_bytes() == b""
 
 
 def test_named_operations_fail_in_named_folders_alone(folder):
