@@ -34,6 +34,7 @@ use freshet_world::watch;
 
 mod adoption;
 pub mod configs;
+pub mod copies;
 pub mod freshness;
 pub mod groups;
 mod handover;
@@ -49,6 +50,7 @@ pub mod takeover;
 mod topic_jobs;
 pub mod topics;
 
+use copies::Copies;
 use freshness::Freshness;
 use reading::BatchReading;
 use topics::TopicKeeper;
@@ -164,6 +166,8 @@ pub struct Engine {
     pub view: Arc<MetadataView>,
     /// The partitions that it leads.
     pub partitions: Arc<Partitions>,
+    /// Copies of partitions that other brokers lead.
+    pub copies: Copies,
     /// What all partitions share: caches, readers, metrics.
     pub sources: Arc<Sources>,
     /// The lane: every batch is written through it.

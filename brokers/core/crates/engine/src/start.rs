@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
+use super::copies::Copies;
 
 use super::freshness::Freshness;
 use super::opening::PartitionOpener;
@@ -88,23 +89,22 @@ impl Engine {
         let context = Arc::new(taken.job_context(&environment, &settings, &lane));
         let for_jobs = (&keeper, term.subscribe());
         let jobs_task = taken.start_jobs(&environment, &settings, context, for_jobs, messages)?;
-        let descriptors = taken.descriptors(&settings);
         let liveness = taken.liveness.clone();
-        let check_token = taken.check_token(&freshness).boxed();
+        let copies = taken.copies(&environment, &settings);
         let topic_jobs = taken.topic_jobs(term.subscribe(), &environment, &settings);
         let clock = Arc::clone(&environment.clock);
         let view = Arc::clone(&taken.view);
         let exists = move |topic| view.snapshot().led_topic(topic).is_some();
         let tasks = EngineTasks {
             lane_writer,
-            follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
             keep_topics: keeper.clone().run(load_groups).boxed(),
             jobs: jobs_task,
             write_egress: egress.clone().run(Arc::clone(&lane), clock, exists).boxed(),
-            check_token,
+            check_token: taken.check_token(&freshness).boxed(),
             forget_offsets: forget_offsets.boxed(),
-            write_descriptors: descriptors.run().boxed(),
+            write_descriptors: taken.descriptors(&settings).run().boxed(),
             topic_jobs: topic_jobs.run().boxed(),
+            follow_metadata: follow_metadata(taken.follower, liveness.clone()).boxed(),
         };
         let tasks = tasks.spawn_all(&liveness);
         let reading = BatchReading::new(
@@ -126,6 +126,7 @@ impl Engine {
             metadata: taken.metadata,
             view: taken.view,
             partitions: taken.partitions,
+            copies,
             sources: taken.sources,
             lane,
             reading,
@@ -334,6 +335,12 @@ impl TakenOver {
         let elected = self.view.snapshot().controller.clone();
         let term = Term::of_only_broker(self.claim.fence, elected.as_deref());
         (self.cluster.scale <= 1).then_some(term)
+    }
+
+    /// Creates what reads for leaders in other zones.
+    fn copies(&self, environment: &Environment, settings: &EngineSettings) -> Copies {
+        let (sources, topics) = (Arc::clone(&self.sources), self.viewed_topics(settings));
+        Copies::new(environment.clone(), settings.cluster.clone(), sources, topics)
     }
 
     /// Checks the owner token until the engine ends.

@@ -189,6 +189,22 @@ impl Partition {
         offset < state.log_start() || offset >= state.end || is_hot(&state, offset)
     }
 
+    /// Whether `offset` is not in memory any more, and segments have at least so many bytes of
+    /// records from there on.
+    pub fn has_in_segments(&self, offset: i64, bytes: u64) -> bool {
+        let state = self.state.lock();
+        if offset < state.log_start() || is_hot(&state, offset) {
+            return false;
+        }
+        let segments = &state.manifest.segments;
+        let first = segments.partition_point(|segment| segment.end_offset <= offset);
+        let mut left = bytes;
+        segments[first..].iter().any(|segment| {
+            left = left.saturating_sub(segment.bytes);
+            left == 0
+        })
+    }
+
     fn storage_error(&self, what: String, is_damage: bool) -> ReadError {
         let (partition, topic) = (self.id(), self.topic());
         self.sources.read_faults.note(&what, is_damage, |passed_over| {

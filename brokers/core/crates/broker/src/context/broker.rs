@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::payers::Payers;
 use super::producer_ids::ProducerIds;
+use super::sent_readers::SentReaders;
 use freshet_access::acl::{AclIndex, AuthorizerSettings};
 use freshet_access::derivation::{Decoy, ITERATIONS_MIN};
 use freshet_access::types::AclBinding;
@@ -78,6 +79,8 @@ pub struct Broker {
     pub quotas: Arc<QuotaManager>,
     /// The principals for whom the service has made requests.
     pub(crate) payers: Payers,
+    /// When readers were sent to brokers in their zones.
+    pub(crate) sent_readers: SentReaders,
     acls: Derived<Vec<AclBinding>, AclIndex>,
     configs: BrokerConfigs,
     topic_configs: Mutex<BTreeMap<TopicId, ResolvedTopic>>,
@@ -101,6 +104,7 @@ impl Broker {
             making_offsets_topic: tokio::sync::Mutex::default(),
             quotas: Arc::new(QuotaManager::new(Arc::clone(&engine.view))),
             payers: Payers::default(),
+            sent_readers: SentReaders::default(),
             acls: Derived::default(),
             configs: BrokerConfigs::new(
                 Arc::clone(&engine.view),

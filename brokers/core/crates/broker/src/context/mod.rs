@@ -7,6 +7,7 @@ mod nodes;
 mod payers;
 mod producer_ids;
 mod request;
+mod sent_readers;
 mod tally;
 
 pub use broker::{Broker, BrokerSettings};

@@ -8,17 +8,19 @@ use kafka_protocol::ResponseError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+pub use super::fetch_memory::Memory;
 use super::fetch_refusal::stays_refused;
 use super::leaders::NamedBy;
 use super::storage_reads::{FromStorage, StorageRead, StorageReads};
 use super::topics::{NotServed, open_to_clients};
+use super::zone_reads::ZoneReads;
 use crate::context::{QuotaKind, RequestContext};
 use freshet_access::types::Operation;
 use freshet_metadata::view::Topic;
 use freshet_partition::read::Fetched as Records;
 use freshet_partition::{Bounds, Partition};
 use freshet_storage::usage::Handing;
-use freshet_wire::budget::{Demand, Share};
+use freshet_wire::budget::Share;
 use freshet_wire::ids::TopicId;
 use freshet_wire::protocol::fetch::{
     EpochEndOffset, FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse,
@@ -52,54 +54,6 @@ pub struct Fetched {
     pub memory: Memory,
     /// Held until the bytes are counted, so that the egress meter is not closed before.
     pub handing: Option<Handing>,
-}
-
-/// The memory that a response's records hold, by whether they came from memory or from storage.
-#[derive(Default)]
-pub struct Memory {
-    newest: Held,
-    older: Held,
-}
-
-/// Bytes of records, and the share of a budget that is held for them.
-#[derive(Default)]
-struct Held {
-    bytes: usize,
-    share: Option<Share>,
-}
-
-impl Held {
-    fn add(&mut self, bytes: usize, mut share: Share) {
-        self.bytes += bytes;
-        share.shrink_to(bytes);
-        match &mut self.share {
-            Some(held) => held.merge(share),
-            None => self.share = Some(share),
-        }
-    }
-
-    /// Gives back what is held beyond the bytes. A partition that was read again held memory twice.
-    fn shrink(&mut self) {
-        if let Some(share) = &mut self.share {
-            share.shrink_to(self.bytes);
-        }
-    }
-}
-
-impl Memory {
-    fn bytes(&self) -> usize {
-        self.newest.bytes + self.older.bytes
-    }
-
-    /// Shows whether others wait for the memory that it holds.
-    pub fn demands(&self) -> Vec<Demand> {
-        let shares = [&self.newest.share, &self.older.share];
-        shares.into_iter().flatten().map(Share::demand).collect()
-    }
-
-    fn of(&mut self, is_older: bool) -> &mut Held {
-        if is_older { &mut self.older } else { &mut self.newest }
-    }
 }
 
 impl Fetched {
@@ -139,6 +93,7 @@ struct Fetch<'a> {
     request: FetchRequest,
     bytes_max: usize,
     topics: Vec<RequestedTopic>,
+    zone_reads: Option<ZoneReads>,
     memory: Memory,
     /// The most bytes that the running reads from storage may still bring.
     expected: usize,
@@ -180,10 +135,23 @@ pub async fn handle(context: &RequestContext, mut request: FetchRequest) -> Fetc
     });
     broker.await_leaders_of(asked).await;
     let topics = std::mem::take(&mut request.topics).into_iter();
-    let topics = topics.map(|topic| RequestedTopic::find(context, topic)).collect();
-    let (memory, expected, has_failed, is_refused) = (Memory::default(), 0, false, false);
-    let mut fetch =
-        Fetch { context, request, bytes_max, topics, memory, expected, has_failed, is_refused };
+    let mut topics: Vec<_> = topics.map(|topic| RequestedTopic::find(context, topic)).collect();
+    let zone_reads = ZoneReads::new(context, &request.rack_id);
+    if let Some(zone_reads) = &zone_reads {
+        let asked = topics.iter_mut().flat_map(RequestedTopic::partitions_mut);
+        zone_reads.open_copies(context, asked).await;
+    }
+    let mut fetch = Fetch {
+        context,
+        request,
+        bytes_max,
+        topics,
+        zone_reads,
+        memory: Memory::default(),
+        expected: 0,
+        has_failed: false,
+        is_refused: false,
+    };
     if stays_refused(context, wait).await {
         fetch.refuse();
     } else {
@@ -220,6 +188,19 @@ impl RequestedTopic {
         };
         let partitions = request.partitions.iter().map(find).collect();
         Self { request, topic, partitions }
+    }
+
+    /// The partitions, where clients may read the topic.
+    fn partitions_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&Topic, &FetchPartition, &mut Result<Arc<Partition>, NotServed>)>
+    {
+        let Self { request, topic, partitions } = self;
+        let topic = topic.as_deref().ok();
+        let partitions = request.partitions.iter().zip(partitions);
+        partitions.filter_map(move |(request, requested)| {
+            topic.map(|topic| (topic, request, &mut requested.partition))
+        })
     }
 }
 
@@ -325,7 +306,7 @@ impl Fetch<'_> {
                 {
                     partition.withdraw(gone, &mut self.memory);
                 }
-                let storage_read = self.read_partition(request, partition).await;
+                let storage_read = self.read_partition(&topic.topic, request, partition).await;
                 storage_reads.extend(storage_read.map(|from| from.read((at, within))));
             }
         }
@@ -336,6 +317,7 @@ impl Fetch<'_> {
     /// come from storage.
     async fn read_partition(
         &mut self,
+        topic: &Result<Arc<Topic>, ResponseError>,
         request: &FetchPartition,
         requested: &mut RequestedPartition,
     ) -> Option<FromStorage> {
@@ -356,7 +338,7 @@ impl Fetch<'_> {
         }
         requested.seen_end = end;
         requested.clear(&mut self.memory);
-        let answered = self.check_position(request, &partition);
+        let answered = self.check_position(topic, request, &partition);
         let outcome = match answered {
             Ok(Some(response)) => Ok(response),
             Ok(None) if partition.reads_hot(request.fetch_offset) => {
@@ -375,16 +357,23 @@ impl Fetch<'_> {
     }
 
     /// Checks a partition's request before anything is read. Returns a response where the client's
-    /// log diverges from the partition's, and `None` where records are to be read.
+    /// log diverges from the partition's, or it is to read from a broker in its zone, and `None`
+    /// where records are to be read.
     ///
     /// # Errors
     /// The error of a leader epoch that is not the partition's, or of an unknown epoch.
     fn check_position(
         &mut self,
+        topic: &Result<Arc<Topic>, ResponseError>,
         request: &FetchPartition,
         partition: &Partition,
     ) -> Result<Option<FetchPartitionResponse>, ResponseError> {
         partition.check_epoch(request.current_leader_epoch)?;
+        if let Some(node) = self.other_node(topic, request, partition) {
+            self.has_failed = true;
+            let response = self.empty(request, partition.bounds());
+            return Ok(Some(FetchPartitionResponse { preferred_read_replica: node, ..response }));
+        }
         if request.last_fetched_epoch < 0 {
             return Ok(None);
         }
@@ -392,6 +381,17 @@ impl Fetch<'_> {
         self.has_failed = true;
         let response = self.empty(request, partition.bounds());
         Ok(Some(FetchPartitionResponse { diverging_epoch: Some(diverging), ..response }))
+    }
+
+    /// The node in the client's zone from which it is to read this partition.
+    fn other_node(
+        &self,
+        topic: &Result<Arc<Topic>, ResponseError>,
+        request: &FetchPartition,
+        partition: &Partition,
+    ) -> Option<i32> {
+        let (zone_reads, topic) = (self.zone_reads.as_ref()?, topic.as_ref().ok()?);
+        zone_reads.other_node(self.context, topic, partition, request.fetch_offset)
     }
 
     fn empty(&self, request: &FetchPartition, bounds: Bounds) -> FetchPartitionResponse {

@@ -6,10 +6,12 @@
 mod admission;
 mod config_changes;
 mod errors;
+mod fetch_memory;
 mod fetch_refusal;
 mod leaders;
 mod storage_reads;
 mod topics;
+mod zone_reads;
 
 pub mod alter_client_quotas;
 pub mod alter_configs;

@@ -7,6 +7,7 @@
 
 mod adoption;
 mod compaction;
+mod copies;
 mod engine;
 mod fixture;
 mod garbage;
