@@ -14,11 +14,15 @@ use freshet_metadata::cluster::{ClusterError, PartitionUpdate};
 use freshet_metadata::schema::{
     IncarnationRecord, IncarnationState, ManifestName, PartitionRecord, Stored,
 };
+use freshet_metadata::view::Snapshot;
 use freshet_partition::Partition;
 use freshet_storage::lane::LaneError;
 use freshet_storage::names::ManifestRef;
 use freshet_wire::ids::{Incarnation, PartitionId};
 
+/// How long a hand-over waits for partitions that are not open here. The controller, whose image of
+/// the metadata may be newer, repeats it much later.
+const OPEN_MAX: Duration = Duration::from_secs(1);
 /// How long partitions may take to be split while they serve on, before they drain. One that takes
 /// longer is not handed over now.
 const CATCH_UP_MAX: Duration = Duration::from_secs(3);
@@ -44,6 +48,8 @@ impl Engine {
         successor: Incarnation,
     ) -> Result<Vec<PartitionId>, StartError> {
         let _handing = self.handing.lock().await;
+        let all_open = |_: &Snapshot| partitions.iter().all(|id| self.partitions.serves(*id));
+        let _ = timeout(OPEN_MAX, self.wait_until(all_open)).await;
         let open = partitions.iter().filter_map(|id| self.partitions.get(*id));
         let open: Vec<_> = open.collect();
         if open.is_empty() {

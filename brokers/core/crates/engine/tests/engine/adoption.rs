@@ -14,7 +14,7 @@ use freshet_wire::ids::{Incarnation, PartitionId, TopicId};
 use freshet_wire::records::{BatchBuilder, BatchHeader, ValidatedBatch};
 use kafka_protocol::ResponseError;
 
-use crate::fixture::{Cluster, append, create_topic, open, read_all};
+use crate::fixture::{Cluster, append, create_topic, new_topic, open, read_all};
 use crate::lane_fixture::{eventually, produced};
 
 const PARTITIONS: i32 = 4;
@@ -263,6 +263,18 @@ async fn partitions_that_are_handed_over_there_and_back_keep_all_records() {
         assert_holds(&open(&again, topic, index), index, batches).await;
     }
     again.stop().await;
+}
+
+#[tokio::test]
+async fn a_hand_over_waits_until_what_was_just_created_is_open() {
+    let brokers = Brokers::new().await;
+    let (first, second) = (brokers.start(0).await, brokers.start(1).await);
+    for number in 0..5 {
+        let topic = new_topic(&first, &format!("t{number}"), 2, FOREVER);
+        let topic = first.metadata.create_topic(first.fence(), &topic).await.unwrap().record.id;
+        let ids = [PartitionId::new(topic, 0), PartitionId::new(topic, 1)];
+        assert_eq!(first.hand_over(&ids, second.incarnation).await.unwrap(), ids);
+    }
 }
 
 #[tokio::test]

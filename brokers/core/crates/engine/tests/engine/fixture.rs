@@ -122,6 +122,23 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// A topic that this engine is to lead.
+pub fn new_topic(
+    engine: &Engine,
+    name: &str,
+    partitions: i32,
+    configs: &[(&str, &str)],
+) -> NewTopic {
+    NewTopic {
+        name: name.to_owned(),
+        partitions,
+        replication_factor: 1,
+        internal: false,
+        configs: configs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
+        leaders: vec![engine.incarnation],
+    }
+}
+
 /// Creates a topic and waits until it is open.
 pub async fn create_topic(
     engine: &Engine,
@@ -129,14 +146,7 @@ pub async fn create_topic(
     partitions: i32,
     configs: &[(&str, &str)],
 ) -> TopicId {
-    let topic = NewTopic {
-        name: name.to_owned(),
-        partitions,
-        replication_factor: 1,
-        internal: false,
-        configs: configs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
-        leaders: vec![engine.incarnation],
-    };
+    let topic = new_topic(engine, name, partitions, configs);
     let topic = engine.metadata.create_topic(engine.fence(), &topic).await.unwrap();
     engine.wait_open(topic.record.id, partitions).await;
     topic.record.id

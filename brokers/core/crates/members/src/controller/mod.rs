@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use freshet_metadata::cluster::{ClusterError, Term};
+use freshet_metadata::schema::IncarnationState;
 use freshet_metadata::view::Snapshot;
 use freshet_quota::dealing::Dealer;
 use freshet_wire::ids::{Incarnation, PartitionId};
@@ -257,8 +258,8 @@ impl<'a> Controller<'a> {
         suspects.extend(&self.gone);
         for suspect in suspects {
             let gone = self.gone.contains(&suspect);
-            tracing::warn!(%suspect, gone, "fences a broker that does not answer");
-            self.fence(suspect).await?;
+            let why = if gone { "nothing listens at its address" } else { "it says nothing" };
+            self.fence(suspect, why).await?;
         }
         self.fence_hanging(&peers, now).await?;
         self.assign(&snapshot, now);
@@ -293,8 +294,7 @@ impl<'a> Controller<'a> {
             }
         }
         for suspect in self.hanging.look(now, self.suspicion.stood_still_at()) {
-            tracing::warn!(%suspect, "fences a broker whose storage hangs while others write");
-            self.fence(suspect).await?;
+            self.fence(suspect, "its storage hangs while others write").await?;
             if self.fenced.contains(&own) {
                 return ControlFlow::Break(());
             }
@@ -303,10 +303,15 @@ impl<'a> Controller<'a> {
     }
 
     /// Ends the right of a member to change metadata.
-    async fn fence(&mut self, suspect: Incarnation) -> ControlFlow<()> {
+    async fn fence(&mut self, suspect: Incarnation, why: &str) -> ControlFlow<()> {
         let fence = Some(self.term.fence());
-        match self.member.metadata.mark_fenced(fence, suspect).await {
+        let marked = self.member.metadata.mark_fenced(fence, suspect).await;
+        match marked {
             Ok(_) | Err(ClusterError::UnknownIncarnation(_)) => {
+                // It may have stopped, which the image does not show yet.
+                if marked.is_ok_and(|record| record.state == IncarnationState::Fenced) {
+                    tracing::warn!(%suspect, why, "fenced a broker");
+                }
                 self.fenced.insert(suspect);
                 self.links.remove(&suspect);
                 ControlFlow::Continue(())
