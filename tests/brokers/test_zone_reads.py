@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from brokers import Broker
 from brokers.metadata import CellStore
 from tests.gateway.raw import metric
+from tests.peer.kafka import java_tool
 from tests.supervisor.run import wait_until
 
 TOPIC = "orders"
@@ -123,6 +124,22 @@ def test_a_reader_reads_segments_in_its_zone_and_the_rest_from_the_leader(broker
     assert list(reading) == more
     assert time.monotonic() - begun < 5
     assert handed_out(other) == handed[1]
+
+
+def test_kafkas_consumer_reads_segments_in_its_zone(brokers, values):
+    leader, other = brokers
+    make_topic(leader, replicas=2)
+    produce(leader, values)
+    wait_split(leader)
+    done = java_tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", leader.bootstrap, "--topic", TOPIC, "--from-beginning"),
+        *("--max-messages", str(RECORDS), "--command-property", "client.rack=b"),
+        *("--formatter-property", "print.value=false", "--formatter-property", "print.offset=true"),
+        heap="256m",
+    )
+    assert done.stdout.split() == [f"Offset:{offset}" for offset in range(RECORDS)]
+    assert handed_out(other) > 40 << 20
 
 
 @pytest.mark.parametrize(("zone", "replicas"), [("", 2), ("a", 2), ("c", 2), ("b", 1)])
