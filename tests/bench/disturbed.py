@@ -106,6 +106,7 @@ def _measure(
                 f"  {name}: gap {produced.max_ms:.0f} ms, led by another after {led_ms:.0f} ms "
                 f"|{second_by_second(produced.acked_by_second, RATE)}|"
             )
+        watcher.until_whole()
         # One more than there should be, so that a record too many is seen.
         reading = Reading(side.bootstrap, TOPIC, PARTITIONS, sent + 1, seconds=READ_SECONDS)
         records_read = consume_records(reading).records

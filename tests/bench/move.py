@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kafka import TopicPartition
-from kafka.admin import ElectionType, KafkaAdminClient
+from kafka.admin import KafkaAdminClient
+from kafka.protocol.admin import ElectionType
 
 from tests.bench.clusters import BROKERS, SIDES, ClusterSide, Watcher
 from tests.bench.disturbed import TOPIC, Disturbance, run_disturbed
@@ -58,7 +59,7 @@ def _ask_to_move(side: ClusterSide, leaders: Mapping[int, int], nodes: Sequence[
             message = f"a move was refused: {refused}"
             raise RuntimeError(message)
         if side.elects_preferred:
-            admin.elect_leaders(ElectionType.PREFERRED, list(replicas))
+            admin.elect_leaders(ElectionType.PREFERRED, {TOPIC: list(leaders)})
     finally:
         admin.close()
 
