@@ -35,6 +35,8 @@ PARTITIONS = 1_000
 # Until a producer has connected to all brokers.
 SKIP_MS = 1_500
 AFTER_S = (2.0, 4.0)
+# Three JVMs on one CPU take a minute until they keep up with the rate.
+WARM_UP_S = 60
 # Nobody waits longer for a record too many, which should not come.
 READ_SECONDS = 10
 CHARTS = "acked_by_second"
@@ -91,7 +93,9 @@ def _measure(
     chance = random.Random(name)
     with running_cluster(name) as side:
         create_topic(side, TOPIC, PARTITIONS)
-        watcher, sent, gaps, led = Watcher(side, TOPIC), 0, [], []
+        warm_up = RATE * WARM_UP_S
+        _produce(side, warm_up).result()
+        watcher, sent, gaps, led = Watcher(side, TOPIC), warm_up, [], []
         for _ in range(times):
             watcher.until_whole()
             records = RATE * disturbance.seconds[name]
@@ -123,13 +127,18 @@ def _disturb_once(
     side: ClusterSide, watcher: Watcher, disturbance: Disturbance, records: int, after_s: float
 ) -> tuple[Produced, float]:
     """Disturbs a load; returns what it saw, and the time until others led, in ms."""
-    client = side.client
-    bootstrap = str(client.pop("bootstrap.servers"))
-    load = Load(bootstrap, TOPIC, records, RECORD_BYTES, client, rate=RATE, skip_ms=SKIP_MS)
-    producing = Producing(load)
+    producing = _produce(side, records)
     try:
         threading.Event().wait(after_s)
         with disturbance.begin(side, watcher) as led_s:
             return producing.result(), 1000 * led_s
     finally:
         producing.close()
+
+
+def _produce(side: ClusterSide, records: int) -> Producing:
+    """A producer at work."""
+    client = side.client
+    bootstrap = str(client.pop("bootstrap.servers"))
+    load = Load(bootstrap, TOPIC, records, RECORD_BYTES, client, rate=RATE, skip_ms=SKIP_MS)
+    return Producing(load)
