@@ -59,10 +59,13 @@ def make_topic(broker, replicas):
 def produce(broker, values):
     producer = Producer({"bootstrap.servers": broker.bootstrap, "batch.num.messages": 8})
     failures = []
+
+    def note(error, _message):
+        if error:
+            failures.append(error)
+
     for value in values:
-        producer.produce(
-            TOPIC, value, on_delivery=lambda error, _: error and failures.append(error)
-        )
+        producer.produce(TOPIC, value, on_delivery=note)
         producer.poll(0)
     assert producer.flush(TIMEOUT_S) == 0
     assert not failures

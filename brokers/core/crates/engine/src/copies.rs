@@ -32,7 +32,7 @@ const IDLE_TIME: Duration = Duration::from_secs(60);
 /// The most copies. A manifest takes some ten to some hundred kilobytes of memory.
 const COPIES_MAX: usize = 1000;
 /// How many manifests are looked for at a time.
-const LOOKS_AT_ONCE: usize = 8;
+const LOOKS_AT_ONCE: usize = 32;
 
 /// A partition of which a copy is asked for.
 #[derive(Debug, Clone)]

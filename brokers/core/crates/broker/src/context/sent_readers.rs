@@ -13,7 +13,7 @@ use freshet_wire::ids::PartitionId;
 /// A reader is sent away once in this time. So it goes on where the other broker has no copy, and
 /// librdkafka, which minds a quicker change, reads without a pause.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The most readers of which is remembered when they were sent away.
+/// How many readers are remembered at most. Where there are more, the rest is not sent away.
 const SENT_MAX: usize = 10_000;
 
 /// When readers of partitions were sent to other brokers.

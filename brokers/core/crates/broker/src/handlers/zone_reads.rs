@@ -5,9 +5,11 @@
 //! All clients go there then and go on; OFFSET_OUT_OF_RANGE would have some of them start anew.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use kafka_protocol::ResponseError;
+use tokio::time::timeout;
 
 use super::topics::NotServed;
 use crate::context::{Replicas, RequestContext};
@@ -22,6 +24,8 @@ const ZONES_FROM: i16 = 11;
 /// Who has less than this to read in segments reads it from the leader. The way there and back
 /// takes some clients half a second.
 const BACKLOG_BYTES_MIN: u64 = 32 << 20;
+/// How long a fetch waits for copies.
+const OPEN_TIME: Duration = Duration::from_secs(1);
 
 /// How the client of a fetch that says its zone may read.
 pub(super) enum ZoneReads {
@@ -58,11 +62,13 @@ impl ZoneReads {
     ) -> Option<i32> {
         let Self::Elsewhere { nodes, replicas } = self else { return None };
         let replicas = replicas.of(&topic.record, context.broker().engine.node_id);
-        let mut fit = nodes.iter().filter(|node| replicas.iter().any(|one| one.0 == **node));
-        // Always the same one, so that several readers of a partition share what it has cached.
-        let node = fit.next()?;
+        let is_replica = |node: &&i32| replicas.iter().any(|replica| replica.0 == **node);
+        let fit: Vec<i32> = nodes.iter().filter(is_replica).copied().collect();
+        // The readers of a partition share what one broker has cached; partitions are spread.
+        let index = usize::try_from(partition.id().index).unwrap_or(0);
+        let node = *fit.get(index.checked_rem(fit.len())?)?;
         let is_backlog = partition.has_in_segments(offset, BACKLOG_BYTES_MIN);
-        (is_backlog && context.broker().sent_readers.send(partition.id(), context)).then_some(*node)
+        (is_backlog && context.broker().sent_readers.send(partition.id(), context)).then_some(node)
     }
 
     /// Opens copies of the partitions that another broker leads.
@@ -94,6 +100,7 @@ impl ZoneReads {
                 }
             })
         });
-        join_all(copies).await;
+        // Those that storage does not show by then are read from their leaders.
+        let _ = timeout(OPEN_TIME, join_all(copies)).await;
     }
 }
