@@ -50,6 +50,7 @@ BENCHES = {
     "takeover_kill": "the leader of three brokers is killed with -9 under load: its clients' gap",
     "takeover_hang": "the leader of three brokers hangs (SIGSTOP) under load: its clients' gap",
     "move": "all that one of three brokers leads is moved to the others under load: the gap",
+    "false_takeovers": "three brokers, idle and then saturated: how many were fenced for nothing",
     "recovery_growth": "start after a stop and after a kill, as the log grows",
     "cost_at_slo": "CPU and memory at the load and within the latency that kafka3 has",
     "bombs": "a client's p99 beside batches that decompress to 100 MiB and 2 GiB",

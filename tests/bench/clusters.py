@@ -123,6 +123,11 @@ class FreshetCluster:
         """The settings with which librdkafka connects to the gateway and logs in."""
         return {"bootstrap.servers": self._service.bootstrap, **self._service.login}
 
+    def fenced(self) -> int:
+        """How many brokers others have fenced so far."""
+        lanes = self._service.store.cluster(CLUSTER).lanes()
+        return sum(lane.state in {"fenced", "sealed"} for lane in lanes)
+
     def respawn(self, node: int) -> None:
         """Starts the process of a slot anew."""
         self.servers[node] = self._spawn(node)

@@ -14,6 +14,7 @@ from tests.chaos.cell import CLUSTER, METADATA_ROOT, FenceWatch, HurtCell
 from tests.chaos.checker import Placed, check, difference
 from tests.chaos.faults import Happened, Injector, decks
 from tests.chaos.load import PARTITIONS, TOPIC, Load, read_log
+from tests.chaos.stalls import StallWatch
 from tests.supervisor.run import wait_until
 
 # From the end of a fault until all clients went on and the cell is whole. A broker that ends again
@@ -25,31 +26,6 @@ PAUSE_S = (1.0, 3.0)
 AFTERMATH_S = 5.0
 # A machine that runs nothing of ours for so long explains a fence, too.
 STALL_S = 0.4
-LOOK_S = 0.05
-
-
-class StallWatch:
-    """Notes when this machine ran nothing of ours for a while: a busy machine, no fault."""
-
-    def __init__(self) -> None:
-        # Each with its end and how many seconds it took.
-        self.stalls: list[tuple[float, float]] = []
-        self._leaving = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="stalls", daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        before = time.monotonic()
-        while not self._leaving.wait(LOOK_S):
-            now = time.monotonic()
-            if now - before > STALL_S:
-                self.stalls.append((now, now - before))
-            before = now
-
-    def stop(self) -> None:
-        """Ends the watch."""
-        self._leaving.set()
-        self._thread.join()
 
 
 def run_chaos(folder: Path, *, minutes: float, seed: int, part: int = 0) -> dict[str, object]:
@@ -61,7 +37,7 @@ def run_chaos(folder: Path, *, minutes: float, seed: int, part: int = 0) -> dict
     began = time.monotonic()
     chooser = random.Random(f"{seed}/{part}")
     injector = Injector(cell, chooser)
-    stalls = StallWatch()
+    stalls = StallWatch(STALL_S)
     failures: list[str] = []
     try:
         cell.start()
