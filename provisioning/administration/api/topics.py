@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.base.common.api import etags
+from console.base.common.api.pagination import LIMIT_MAX
 from provisioning.administration.api import topic_serializers as shapes
 from provisioning.administration.services import damage, topics
 from provisioning.cells import cluster_store, metadata_errors
@@ -46,14 +47,22 @@ class TopicViewSet(ClusterViewSet):
     limit_max = WHOLE_LIST_MAX
 
     def list(self, request: Request, **kwargs: Any) -> Response:
-        """Topics by name. `limit` may be up to 2000: all of them cost one read."""
+        """Topics by name. `limit` may be up to 2000: all of them cost one read.
+
+        With every config (`view=full`) a page has 200 topics at most.
+        """
         query = self.query()
-        matches = topics.list_topics(
-            cluster=self.cluster, internal=query["internal"], full=query["view"] == "full"
-        )
+        matches = topics.list_topics(cluster=self.cluster, internal=query["internal"])
         part = query.get("name_contains", "")
         matches = [shown for shown in matches if part in shown.topic.name]
-        return self.page(matches, key=lambda shown: shown.topic.name)
+        if query["view"] == "basic":
+            return self.page(matches, key=_name_of)
+        return self.page(
+            matches,
+            key=_name_of,
+            page_max=LIMIT_MAX,
+            complete=lambda page: topics.with_configs(cluster=self.cluster, shown=page),
+        )
 
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Creates a topic, or several as `items`.
@@ -179,3 +188,7 @@ class TopicViewSet(ClusterViewSet):
     @staticmethod
     def _shown(shown: topics.ShownTopic) -> dict[str, Any]:
         return dict(shapes.TopicSerializer(shown).data)
+
+
+def _name_of(shown: topics.ShownTopic) -> str:
+    return shown.topic.name

@@ -16,7 +16,7 @@ def archived_topics(organization_id: str) -> Iterator[Row]:
     """Yields the topics of the organization's clusters, with the configs that they set."""
     for cluster in _clusters(organization_id):
         try:
-            topics = list_topics(cluster=cluster, internal=False, full=False)
+            topics = list_topics(cluster=cluster, internal=False)
         except NotFound:
             continue  # the cell does not know the cluster yet, or no longer
         for shown in topics:

@@ -78,19 +78,22 @@ class ShownTopic(NamedTuple):
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:DIGEST_CHARS]
 
 
-def list_topics(*, cluster: Cluster, internal: bool, full: bool) -> list[ShownTopic]:
-    """All topics by name, from one read of the metadata store; from two with `full` (configs)."""
-    store = cluster_store(cluster.pk)
+def list_topics(*, cluster: Cluster, internal: bool) -> list[ShownTopic]:
+    """All topics by name without configs, from one read of the metadata store."""
     with metadata_errors():
-        topics = store.topics()
-        defaults = store.topic_configs() if full and topics else []
+        topics = cluster_store(cluster.pk).topics()
     return [
-        ShownTopic(
-            topic, conditions_of(topic), _overlaid(defaults, topic.configs) if full else None
-        )
+        ShownTopic(topic, conditions_of(topic))
         for topic in topics
         if internal or not topic.internal
     ]
+
+
+def with_configs(*, cluster: Cluster, shown: Sequence[ShownTopic]) -> list[ShownTopic]:
+    """The same topics with every config, from one read of the metadata store."""
+    with metadata_errors():
+        defaults = cluster_store(cluster.pk).topic_configs() if shown else []
+    return [one._replace(details=_overlaid(defaults, one.topic.configs)) for one in shown]
 
 
 def get_topic(*, cluster: Cluster, name: str, full: bool = True) -> ShownTopic:

@@ -88,16 +88,20 @@ def page_of(
     *,
     key: Callable[[Item], str],
     limit_max: int = LIMIT_MAX,
+    page_max: int | None = None,
 ) -> tuple[list[Item], str | None]:
     """Returns a page of items in the order of a unique key, and the next page's cursor or None.
 
-    It is for lists that are in memory anyway, such as a cluster's topics.
+    It is for lists that are in memory anyway, such as a cluster's topics. A page has no more than
+    `page_max` items, also where the client allows more.
     """
     ordered = sorted(items, key=key)
     after = read_cursor(request, 1)
     if after is not None:
         ordered = [item for item in ordered if key(item) > str(after[0])]
     limit = page_limit(request, limit_max)
+    if page_max is not None:
+        limit = min(limit, page_max)
     page = ordered[:limit]
     return page, write_cursor([key(page[-1])]) if len(ordered) > limit else None
 

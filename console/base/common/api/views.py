@@ -349,9 +349,22 @@ class ApiMixin(APIView):
         data = kind(result, context={"request": self.request, "view": self}).data
         return Response(data, status=status, headers={**etags.headers(result), **(headers or {})})
 
-    def page(self, items: Sequence[Any], *, key: Any) -> Response:
-        """Returns the answer for a page of items in memory, in the order of a unique text key."""
-        page, cursor = page_of(self.request, items, key=key, limit_max=self.limit_max)
+    def page(
+        self,
+        items: Sequence[Any],
+        *,
+        key: Any,
+        page_max: int | None = None,
+        complete: Callable[[list[Any]], list[Any]] | None = None,
+    ) -> Response:
+        """Returns the answer for a page of items in memory, in the order of a unique text key.
+
+        A page has no more than `page_max` items. `complete` gets its items with all that they show.
+        """
+        page, cursor = page_of(
+            self.request, items, key=key, limit_max=self.limit_max, page_max=page_max
+        )
+        page = complete(page) if complete else page
         kind = self.output_serializer()
         data = kind(page, many=True, context={"request": self.request, "view": self}).data
         return Response({"items": data, "next_cursor": cursor})

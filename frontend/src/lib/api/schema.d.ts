@@ -599,7 +599,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Topics by name. `limit` may be up to 2000: all of them cost one read. */
+        /**
+         * @description Topics by name. `limit` may be up to 2000: all of them cost one read.
+         *
+         *     With every config (`view=full`) a page has 200 topics at most.
+         */
         get: operations["clusters_topics_list"];
         put?: never;
         /**
