@@ -161,6 +161,14 @@ impl Profile {
         profile
     }
 
+    /// The faults in which several brokers seal the lane of one that still writes to it.
+    pub fn of_sealers() -> Self {
+        let mut profile = Self { noticed: Noticed::ByMembers, ..Self::of_brokers() };
+        profile.faults = vec![Fault::Zombie, Fault::Cut, Fault::Hang, Fault::Crash];
+        profile.disk.slow = 40;
+        profile
+    }
+
     /// Several brokers that find out themselves who has died, and no fault.
     pub fn without_faults() -> Self {
         let (disk, metadata) = (DiskFaults::none(), MetadataFaults::default());

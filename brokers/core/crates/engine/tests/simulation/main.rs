@@ -171,7 +171,7 @@ fn removed_rules_are_found_among_several_brokers() {
     ] {
         // Two take over from the same lane where the members themselves find out who has died.
         let profile = match rule {
-            Rule::SealOnce => Profile::of_members(),
+            Rule::SealOnce => Profile::of_sealers(),
             _ => Profile::of_brokers(),
         };
         let fails =
