@@ -13,7 +13,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::configs::BrokerConfigs;
 use super::copies::Copies;
-
 use super::freshness::Freshness;
 use super::opening::PartitionOpener;
 use super::reading::BatchReading;

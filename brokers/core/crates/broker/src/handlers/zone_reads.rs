@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use kafka_protocol::ResponseError;
+use kafka_protocol::protocol::StrBytes;
 use tokio::time::timeout;
 
 use super::topics::NotServed;
@@ -31,24 +32,19 @@ const OPEN_TIME: Duration = Duration::from_secs(1);
 pub(super) enum ZoneReads {
     /// This broker's zone is the client's: it reads copies here.
     Here,
-    /// The client's zone is another one, which has these brokers.
-    Elsewhere { nodes: Vec<i32>, replicas: Replicas },
+    /// The client's zone is this one.
+    Elsewhere(StrBytes),
 }
 
 impl ZoneReads {
     /// For a client in this zone; `None` where it reads from leaders only.
-    pub(super) fn new(context: &RequestContext, zone: &str) -> Option<Self> {
+    pub(super) fn new(context: &RequestContext, zone: &StrBytes) -> Option<Self> {
         let engine = &context.broker().engine;
         if zone.is_empty() || context.api_version < ZONES_FROM || !engine.has_peers() {
             return None;
         }
-        if engine.settings.place.zone == zone {
-            return Some(Self::Here);
-        }
-        let all = context.nodes();
-        let in_zone = all.iter().filter(|node| node.rack.as_deref() == Some(zone));
-        let nodes: Vec<_> = in_zone.map(|node| node.node_id).collect();
-        (!nodes.is_empty()).then(|| Self::Elsewhere { nodes, replicas: Replicas::new(&all) })
+        let is_here = engine.settings.place.zone == zone.as_str();
+        Some(if is_here { Self::Here } else { Self::Elsewhere(zone.clone()) })
     }
 
     /// The node from which the client is to read a partition that this broker leads; `None` where
@@ -60,15 +56,21 @@ impl ZoneReads {
         partition: &Partition,
         offset: i64,
     ) -> Option<i32> {
-        let Self::Elsewhere { nodes, replicas } = self else { return None };
+        let Self::Elsewhere(zone) = self else { return None };
+        // First, because whoever reads the newest records ends here.
+        if !partition.has_in_segments(offset, BACKLOG_BYTES_MIN) {
+            return None;
+        }
+        let nodes = context.nodes();
+        let replicas = Replicas::new(&nodes);
         let replicas = replicas.of(&topic.record, context.broker().engine.node_id);
-        let is_replica = |node: &&i32| replicas.iter().any(|replica| replica.0 == **node);
-        let fit: Vec<i32> = nodes.iter().filter(is_replica).copied().collect();
+        let in_zone = nodes.iter().filter(|node| node.rack.as_deref() == Some(zone.as_str()));
+        let is_replica = |node: &i32| replicas.iter().any(|replica| replica.0 == *node);
+        let fit: Vec<i32> = in_zone.map(|node| node.node_id).filter(is_replica).collect();
         // The readers of a partition share what one broker has cached; partitions are spread.
         let index = usize::try_from(partition.id().index).unwrap_or(0);
         let node = *fit.get(index.checked_rem(fit.len())?)?;
-        let is_backlog = partition.has_in_segments(offset, BACKLOG_BYTES_MIN);
-        (is_backlog && context.broker().sent_readers.send(partition.id(), context)).then_some(node)
+        context.broker().sent_readers.send(partition.id(), context).then_some(node)
     }
 
     /// Opens copies of the partitions that another broker leads.
