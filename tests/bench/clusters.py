@@ -17,9 +17,11 @@ from confluent_kafka.admin import AdminClient
 
 from brokers.metadata import BrokerStatus, ClusterStatus
 from brokers.secrets import link_secret
+from tests.bench.generators import Load
 from tests.bench.probe import wait_until_served
 from tests.bench.service import CLUSTER, Service
 from tests.bench.sides import BROKER_CPU, FRESHET_PYTHON, WORK, Served
+from tests.brokers.lanes import FENCED
 from tests.peer.kafka import Peer
 from tests.peer.processes import spawn_server, stop_servers
 from tests.ports import free_ports
@@ -126,7 +128,7 @@ class FreshetCluster:
     def fenced(self) -> int:
         """How many brokers others have fenced so far."""
         lanes = self._service.store.cluster(CLUSTER).lanes()
-        return sum(lane.state in {"fenced", "sealed"} for lane in lanes)
+        return sum(lane.state in FENCED for lane in lanes)
 
     def respawn(self, node: int) -> None:
         """Starts the process of a slot anew."""
@@ -189,6 +191,21 @@ def running_cluster(name: str) -> Iterator[ClusterSide]:
         yield side
     finally:
         side.close()
+
+
+def load_on(
+    side: ClusterSide,
+    topic: str,
+    records: int,
+    record_bytes: int,
+    *,
+    rate: int = 0,
+    skip_ms: int = 0,
+) -> Load:
+    """A load on a cluster, by which its clients connect to it. The rest is as `Load` has it."""
+    settings = side.client
+    bootstrap = str(settings.pop("bootstrap.servers"))
+    return Load(bootstrap, topic, records, record_bytes, settings, rate=rate, skip_ms=skip_ms)
 
 
 class Watcher:

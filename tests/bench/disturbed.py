@@ -18,8 +18,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tests.bench.charts import longest_gaps, second_by_second
-from tests.bench.clusters import FRESHET3, KAFKA3, SIDES, ClusterSide, Watcher, running_cluster
-from tests.bench.generators import Load, Produced, Producing
+from tests.bench.clusters import (
+    FRESHET3,
+    KAFKA3,
+    SIDES,
+    ClusterSide,
+    Watcher,
+    load_on,
+    running_cluster,
+)
+from tests.bench.generators import Produced, Producing
 from tests.bench.readers import Reading, consume_records
 from tests.bench.report import Report, progress
 from tests.bench.rounds import Figures, Rounds, summarize_sides
@@ -138,7 +146,4 @@ def _disturb_once(
 
 def _produce(side: ClusterSide, records: int) -> Producing:
     """A producer at work."""
-    client = side.client
-    bootstrap = str(client.pop("bootstrap.servers"))
-    load = Load(bootstrap, TOPIC, records, RECORD_BYTES, client, rate=RATE, skip_ms=SKIP_MS)
-    return Producing(load)
+    return Producing(load_on(side, TOPIC, records, RECORD_BYTES, rate=RATE, skip_ms=SKIP_MS))

@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tests.bench.clusters import FRESHET3, FreshetCluster
+from tests.bench.clusters import FRESHET3, FreshetCluster, load_on
 from tests.bench.disturbed import PARTITIONS, RECORD_BYTES
-from tests.bench.generators import Load, Producing
+from tests.bench.generators import Producing
 from tests.bench.report import Report, progress
 from tests.bench.sides import chosen
 from tests.bench.topics import create_topic
@@ -93,7 +93,5 @@ def _watch(
 
 def _saturate(cluster: FreshetCluster, until: float) -> None:
     """Sends records as fast as it can."""
-    settings = cluster.client
-    bootstrap = str(settings.pop("bootstrap.servers"))
     while time.monotonic() < until:
-        Producing(Load(bootstrap, TOPIC, RECORDS_AT_ONCE, RECORD_BYTES, settings)).result()
+        Producing(load_on(cluster, TOPIC, RECORDS_AT_ONCE, RECORD_BYTES)).result()

@@ -14,6 +14,8 @@ from aiokafka.record.util import calc_crc32c
 
 from tests.brokers.batches import Batch, check, read_batch
 
+# States of an incarnation that others ended; one that ends by itself is `closed`.
+FENCED = {"fenced", "sealed"}
 ALIGNMENT = 4096
 
 # magic, version, kind, zero, incarnation, sequence, durable sequence, index, payload, checksum

@@ -24,6 +24,7 @@ from brokers.settings.writing import overrides_of
 from provisioning.cell.drivers.files import SlotFiles
 from provisioning.cell.drivers.process import Identity, identify_process
 from tests.bench.service import wait_until_ready
+from tests.brokers.lanes import FENCED
 from tests.chaos.network import FOLDER_VARIABLE, Clocks, Network, compile_shim
 from tests.etcd import EtcdServer
 from tests.faulty.mount import FaultyFolder
@@ -44,8 +45,6 @@ BROKER_SETTINGS: Mapping[str, Mapping[str, object]] = {
     "groups": {"initial_rebalance_delay_ms": 0},
     "threads": {"runtime": 2},
 }
-# States of an incarnation that others ended; one that ends by itself is `closed`.
-FENCED = {"fenced", "sealed"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.chaos.cell import FENCED, SLOTS, HurtCell, Place
+from tests.brokers.lanes import FENCED
+from tests.chaos.cell import SLOTS, HurtCell, Place
 from tests.faulty.faults import Faults
 from tests.supervisor.run import wait_until
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 import pyarrow.parquet as pq
 
 from provisioning.cell.drivers.process import Identity, identify_process
+from tests.brokers.lanes import FENCED
 from tests.brokers.logscan import read_metadata
 from tests.metering.proof.counting_proxy import unix_ms
 from tests.metering.proof.tenants import Cell, Tenant
@@ -31,8 +32,6 @@ LOOK_S = 0.1
 TICK_MS = 10
 # How late an agent may look after a window's end, when the machine is busy and agents are killed.
 LOOK_LATE_MS = 10_000
-# States of an incarnation that others ended; one that ends by itself is `closed`.
-FENCED = {"fenced", "sealed"}
 # (incarnation, start and end of the window)
 Share = tuple[int, int, int]
 Window = tuple[int, int]
